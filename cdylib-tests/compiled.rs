@@ -118,3 +118,110 @@ fn the_process_may_end_while_a_kernel_is_compiled() {
         }
     });
 }
+
+/// What a turn of each loop does to a number, so many times: enough for a kernel to be compiled for what it is seen to do.
+const STEPS: usize = 60;
+const FACTORS: [u32; 2] = [1_664_525, 22_695_477];
+
+/// Two loops, of as many turns as are asked for; threads of a warp stay in the second one for turns of their own if `apart`.
+fn phases() -> String {
+    let steps = |factor: u32| format!("    mad.lo.s32 %r1, %r1, {factor}, 1013904223;\n").repeat(STEPS);
+    format!(
+        "
+.visible .entry phases(.param .u64 to, .param .u32 first, .param .u32 second, .param .u32 apart) {{
+    .reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [to];
+    ld.param.u32 %r2, [first];
+    ld.param.u32 %r3, [second];
+    ld.param.u32 %r4, [apart];
+    mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, %tid.x;
+    mad.lo.s32 %r8, %r5, %r6, %r7;
+    mov.u32 %r1, %r8;
+    and.b32 %r4, %r4, %r7;
+    add.s32 %r3, %r3, %r4;
+    setp.eq.s32 %p0, %r2, 0;
+    @%p0 bra between;
+one:
+{}    sub.s32 %r2, %r2, 1;
+    setp.gt.s32 %p1, %r2, 0;
+    @%p1 bra one;
+between:
+    setp.eq.s32 %p2, %r3, 0;
+    @%p2 bra end;
+two:
+{}    sub.s32 %r3, %r3, 1;
+    setp.gt.s32 %p3, %r3, 0;
+    @%p3 bra two;
+end:
+    mul.wide.s32 %rd1, %r8, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}}",
+        steps(FACTORS[0]),
+        steps(FACTORS[1])
+    )
+}
+
+/// Launches loops of so many turns, and looks at some of what comes out.
+fn go_through_phases(phases: CUfunction, to: u64, blocks: u32, [first, second, apart]: [u32; 3]) {
+    let count = (blocks * 64) as usize;
+    launch(phases, blocks, 64, &[to, first.into(), second.into(), apart.into()]);
+    let is = read(to, count);
+    for thread in (0..count as u32).step_by(count / 7 + 1) {
+        let turns = [first, second + (apart & thread % 64)];
+        let mut expected = thread;
+        for (factor, turns) in FACTORS.into_iter().zip(turns) {
+            for _ in 0..turns as usize * STEPS {
+                expected = expected.wrapping_mul(factor).wrapping_add(1_013_904_223);
+            }
+        }
+        assert_eq!(is[thread as usize], expected, "thread {thread} of {turns:?}");
+    }
+}
+
+fn times_compiled(run: &Run) -> usize {
+    run.stderr.matches("kernel=\"phases\" whom=All").count()
+}
+
+#[test]
+fn what_a_kernel_was_not_seen_to_do_is_compiled_when_it_does_it() {
+    let run = compiling(test_name!(), "auto", || {
+        context();
+        let to = words(400 * 64);
+        let phases = function(module(&phases()), "phases");
+        for turns in [
+            [2000, 0, 0],
+            [2000, 0, 0],
+            [0, 4000, 0],
+            [0, 4000, 0],
+            [100, 4000, 3],
+            [1000, 1000, 31],
+        ] {
+            go_through_phases(phases, to, 400, turns);
+        }
+    });
+    let times = times_compiled(&run);
+    assert!(
+        times >= 2 || run.stderr.contains("kernels are interpreted"),
+        "{times}: {}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_block_goes_on_in_code_of_what_it_comes_to_later() {
+    let run = compiling(test_name!(), "auto", || {
+        context();
+        let to = words(2 * 64);
+        let phases = function(module(&phases()), "phases");
+        // One launch: the blocks are in the first loop when it is compiled, and nobody has been in the second one.
+        go_through_phases(phases, to, 2, [300_000, 300_000, 1]);
+    });
+    let times = times_compiled(&run);
+    assert!(
+        times >= 2 || run.stderr.contains("kernels are interpreted"),
+        "{times}: {}",
+        run.stderr
+    );
+}

@@ -80,8 +80,11 @@ impl AddressSpace {
     pub fn around(&self, view: View, address: u64, bits: u8) -> (u64, u64) {
         /// As many pages in either direction.
         const FAR: u64 = 1 << 18;
+        if !view.contains(address) {
+            return self.hosts.around(address, bits);
+        }
         let there = view.around(address, bits);
-        if !self.exact || !view.contains(address) {
+        if !self.exact {
             return there;
         }
         let Some(found) = self.holds(address) else {

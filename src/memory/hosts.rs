@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use parking_lot::Mutex;
 
 use super::life::{self, Life};
+use super::space::count_change;
 
 /// More registrations at a time than this are refused.
 const CAPACITY: usize = 1 << 14;
@@ -85,6 +86,7 @@ impl HostRanges {
         let mut ranges = self.ranges.lock();
         let range = ranges.remove(&start)?;
         self.publish(&ranges);
+        count_change();
         Some(range)
     }
 
@@ -103,6 +105,7 @@ impl HostRanges {
             stays
         });
         self.publish(&ranges);
+        count_change();
     }
 
     pub fn find(&self, address: u64) -> Option<HostRange> {
@@ -145,6 +148,7 @@ impl HostRanges {
             entry.bits.fetch_or(BROKEN, Ordering::Relaxed);
             entry.id.load(Ordering::Relaxed)
         });
+        count_change();
         if let Some(id) = marked.filter(|id| !self.is_broken(*id)) {
             let index = self.broken_count.fetch_add(1, Ordering::Relaxed) % REMEMBERED;
             self.broken[index].store(id, Ordering::Relaxed);
@@ -165,6 +169,22 @@ impl HostRanges {
             address.checked_add(bytes).is_some_and(|last| last <= end) && allowed & bits == bits
         })
         .unwrap_or(false)
+    }
+
+    /// The range that holds an address, if it has all of `bits`: where it begins, and how many bytes it has. What is found holds until
+    /// [`AddressSpace::version`](super::AddressSpace::version) changes.
+    pub fn around(&self, address: u64, bits: u8) -> (u64, u64) {
+        self.look_up(address, |entry| {
+            let (start, end) = (entry.start.load(Ordering::Relaxed), entry.end.load(Ordering::Relaxed));
+            let has = entry.bits.load(Ordering::Relaxed);
+            let allowed = has & BROKEN == 0 && has as u8 & bits == bits;
+            if allowed {
+                (start, end.saturating_sub(start))
+            } else {
+                (0, 0)
+            }
+        })
+        .unwrap_or_default()
     }
 
     /// What `f` finds in the entry that holds an address.

@@ -312,6 +312,11 @@ static SPACE: OnceCell<AddressSpace> = OnceCell::new();
 /// [`AddressSpace::version`]
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
+/// After a change of what kernels may touch: whoever sees the new number sees the map as it is now.
+pub(super) fn count_change() {
+    VERSION.fetch_add(1, Ordering::Release);
+}
+
 impl AddressSpace {
     /// The process's, which [`AddressSpace::prepare`] has found room for, or finds now.
     pub fn get() -> &'static AddressSpace {
@@ -790,9 +795,8 @@ impl AddressSpace {
         VERSION.load(Ordering::Acquire)
     }
 
-    /// Afterwards: whoever sees the new number sees the map as it is now.
     pub(super) fn count_change(&self) {
-        VERSION.fetch_add(1, Ordering::Release);
+        count_change();
     }
 
     /// What kernels may do with an allocation that is new to them, or is one no longer.

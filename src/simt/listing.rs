@@ -6,7 +6,8 @@ use crate::isa::Level;
 use crate::program::Function;
 
 use super::interp::compile::Compiled;
-use super::jit::{self, For, Input};
+use super::jit::{self, For, Input, Seen};
+use crate::config;
 
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +24,15 @@ pub enum Listing {
 /// It is left to the interpreter, or LLVM is not there; and why.
 pub fn listing(function: &Arc<Function>, kernel: bool, block: [u32; 3], what: Listing) -> Result<String, String> {
     let compiled = Compiled::of(function, kernel);
+    let drawn = |seed| Seen::drawn(function.body.blocks.len(), seed);
+    let seen = config::get().jit_unseen.map(drawn);
     let input = Input {
         body: &function.body,
         starts: &compiled.starts,
         slots: &compiled.slots,
         window: compiled.window,
         local: function.local,
-        seen: None,
+        seen: seen.as_ref(),
     };
     match what {
         Listing::Llvm => Ok(jit::text(&input, jit::rows(block), For::All, Level::current())?),

@@ -285,6 +285,11 @@ impl NativeForm {
         let mut now = compiled.ways.seen();
         now.add(seen);
         if now != *seen && generation < GENERATIONS {
+            tracing::debug!(
+                kernel = &*compiled.function.name,
+                branches = ?now.beyond(seen),
+                "does what it was not seen to do"
+            );
             self.ask(generation, compiled, rows, false);
         }
     }
@@ -322,6 +327,9 @@ pub struct Compilation {
 
 /// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
 const MISSED: u32 = 64;
+
+/// So many times as large as it is counts code that is to come after other code.
+const SECOND: usize = 9;
 
 /// What the interpreter takes for an instruction of a warp, in nanoseconds, about.
 const STRAYED: u64 = 50;
@@ -391,7 +399,8 @@ fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> O
 
 impl Executable {
     /// Code for warps that lack lanes. `None`: it is not there yet, and is compiled now, or never will be.
-    pub fn native_for_some(self: &Arc<Self>) -> Option<&Native> {
+    /// Who has only parted from others of a `whole` warp is not waited for as long as not all is known of how warps part.
+    pub fn native_for_some(self: &Arc<Self>, whole: bool) -> Option<&Native> {
         let native = self.native.as_ref()?;
         if let Some(some) = native.some.get() {
             return some.as_ref();
@@ -406,9 +415,13 @@ impl Executable {
             });
             return some.as_ref();
         }
+        if whole && native.seen.is_some() {
+            return None;
+        }
         if native.missed.fetch_add(1, Ordering::Relaxed) == MISSED {
             let this = Arc::clone(self);
-            jit::later(self.code.len(), move || {
+            // Code for whole warps comes first, if that of the same function is made again, too.
+            jit::later(SECOND * self.code.len(), move || {
                 if let Some(native) = &this.native {
                     native.some.get_or_init(|| native.compile_for_some(&this.compiled));
                 }

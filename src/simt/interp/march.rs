@@ -175,7 +175,7 @@ impl Bundle {
             _ if lanes == u32::MAX => return Ok(Halt::Elsewhere),
             _ => {
                 exec = Arc::clone(&self.frames[0].exec);
-                let some = exec.native_for_some();
+                let some = exec.native_for_some(self.live[0] == u32::MAX);
                 match some.and_then(|some| Some((some, some.entry(pc)?.0))) {
                     Some(some) => some,
                     None => return Ok(Halt::Elsewhere),

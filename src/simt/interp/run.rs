@@ -168,13 +168,13 @@ impl Bundle {
         if (limit, floor) != (Pc::MAX, 0) {
             // Only code for warps that lack lanes looks where others are, and to go there and back takes as long as some instructions.
             let far = limit - fragment.pc >= FAR;
-            let some = exec.native_for_some();
+            let some = exec.native_for_some(self.live[0] == u32::MAX);
             let entry = some.and_then(|some| some.entry(fragment.pc)).filter(|_| far);
             return Some((some.unwrap_or(native), entry.map(|(entry, _)| entry)));
         }
         match native.entry(fragment.pc) {
             Some((_, masked)) if !masked && fragment.mask[0] != u32::MAX => {
-                let some = exec.native_for_some();
+                let some = exec.native_for_some(self.live[0] == u32::MAX);
                 let entry = some.and_then(|some| some.entry(fragment.pc));
                 Some((some.unwrap_or(native), entry.map(|(entry, _)| entry)))
             }

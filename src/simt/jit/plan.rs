@@ -6,8 +6,9 @@
 //! partners may be missing, a sum that must not wrap around). Where it turns out that none does, units become one.
 //!
 //! **Who is elsewhere.** Code runs the lanes that stand in the lowest unit first, as the interpreter does; the others are
-//! *pending* at units further down, or stuck. [`Plan::others`] says for each unit where that may be while it runs. It
-//! follows from branches that divide lanes, and from nothing else: lanes that enter the code stand at one place.
+//! *pending* at units further down. [`Plan::others`] says for each unit where that may be while it runs. It
+//! follows from branches that divide lanes, and from nothing else: lanes that enter the code stand at one place, and where some stick, all
+//! leave, for those are the lowest.
 //!
 //! **Registers.** A register whose value is the same in all lanes of the warp, or grows by a constant from lane to lane, is
 //! kept as one number, that of lane 0: a *line*. Where a block's rows are shorter than a warp, but whole parts of it as
@@ -73,6 +74,18 @@ pub struct Unit {
 }
 
 impl Unit {
+    /// Where code goes on for a part of a warp.
+    fn runs_on(&self, mut f: impl FnMut(Node)) {
+        match &self.exit {
+            Exit::Branch { at: Some(at), .. } => self.successors(|to| {
+                if to != *at {
+                    f(to);
+                }
+            }),
+            _ => self.successors(f),
+        }
+    }
+
     pub fn successors(&self, mut f: impl FnMut(Node)) {
         match &self.exit {
             Exit::None => {}
@@ -320,7 +333,7 @@ pub struct Plan {
     pub kinds: Vec<Kind>,
     /// Registers that a unit needs, those apart that have their value before the code runs or live in the window.
     pub live: Vec<Set>,
-    /// Where lanes may be while a unit runs: other units, or stuck.
+    /// The units where lanes may wait while a unit runs: others, further down.
     pub others: Vec<BTreeSet<Node>>,
     /// Units that whole warps come to with lanes missing, for those have ended elsewhere: few enough to be there for them as well.
     pub lacks: Vec<bool>,
@@ -615,7 +628,7 @@ impl Plan {
                 changed |= divides && !std::mem::replace(divided, true);
             }
             if changed {
-                self.find_others(body, &divided)?;
+                self.find_others(&divided)?;
             }
             // Lines that are written while others want what they held.
             let before = demoted.len();
@@ -668,7 +681,7 @@ impl Plan {
         }
         let divided = self.join_units(body, &divided);
         if divided.iter().any(|&divided| divided) {
-            self.find_others(body, &divided)?;
+            self.find_others(&divided)?;
         }
         Ok(())
     }
@@ -739,7 +752,7 @@ impl Plan {
     pub fn is_wanted_elsewhere(&self, unit: Node, register: Register) -> bool {
         self.others[unit as usize]
             .iter()
-            .any(|&node| self.live[self.unit_of(node) as usize].has(register))
+            .any(|&node| self.live[node as usize].has(register))
     }
 
     /// What is written where no code is made is proved when lanes come back.
@@ -795,16 +808,14 @@ impl Plan {
         }
     }
 
-    fn find_others(&mut self, body: &Body, divided: &[bool]) -> Result<(), Refusal> {
-        let count = self.units.len() as Node;
+    fn find_others(&mut self, divided: &[bool]) -> Result<(), Refusal> {
         let mut others = vec![BTreeSet::new(); self.units.len()];
         let mut seen: HashSet<(Node, Node)> = HashSet::new();
         let mut work: Vec<(Node, Node)> = Vec::new();
         let pair = |a: Node, b: Node, work: &mut Vec<(Node, Node)>, seen: &mut HashSet<(Node, Node)>| {
             let (low, high) = (a.min(b), a.max(b));
             let ends = self.is_end(low) || self.is_end(high);
-            // Those that are stuck do not run.
-            if low != high && low < count && !ends && seen.insert((low, high)) {
+            if low != high && !ends && seen.insert((low, high)) {
                 work.push((low, high));
             }
         };
@@ -814,10 +825,8 @@ impl Plan {
             }
             match unit.exit {
                 Exit::Branch { taken, fall, .. } => pair(taken, fall, &mut work, &mut seen),
-                // Whoever ends wants nothing more.
-                Exit::To(_) if unit.stick == Stick::Ends => {}
-                Exit::To(to) => pair(to, count + number as Node, &mut work, &mut seen),
-                Exit::None => {}
+                // Whoever ends wants nothing more, and with those that stick all leave.
+                Exit::To(_) | Exit::None => {}
             }
         }
         let mut patience = PATIENCE;
@@ -831,33 +840,18 @@ impl Plan {
                 patience = patience.checked_sub(1).ok_or("its flow is too tangled")?;
                 let this = &self.units[unit as usize];
                 others[unit as usize].insert(pending);
-                let mut leads = |to: Node| {
-                    if to == pending {
-                    } else if to > pending || to >= count {
+                // Those that stick, or leave at a branch, are the lowest: all leave with them.
+                this.runs_on(|to| {
+                    if to > pending {
                         pair(to, pending, &mut work, &mut seen);
-                    } else {
+                    } else if to < pending {
                         stack.push(to);
                     }
-                };
-                if self.may_stick(body, this) {
-                    leads(count + unit);
-                }
-                this.successors(&mut leads);
+                });
             }
         }
         self.others = others;
         Ok(())
-    }
-
-    /// Whether lanes may be left behind at a unit, as kinds of registers are now: operations that turn out to widen no line have
-    /// nothing to wrap around.
-    fn may_stick(&self, body: &Body, unit: &Unit) -> bool {
-        if let Stick::Perhaps = unit.stick
-            && let Op::Compute { op, src, .. } = &body.blocks[unit.block as usize].insts[unit.insts.start].op
-        {
-            return self.may_wrap(body, *op, src).is_some();
-        }
-        matches!(unit.stick, Stick::Perhaps | Stick::Always)
     }
 
     /// Lanes that come together again where nobody is elsewhere may be fewer than the warp: other code serves those.
@@ -876,7 +870,7 @@ impl Plan {
             // Who waits elsewhere when lanes come to what the interpreter does, as a call, leaves with them.
             if unit.stick == Stick::Always {
                 let waiting = self.others[number].iter().copied();
-                joins.extend(waiting.filter(|&node| !self.is_stuck(node) && !self.is_end(node)));
+                joins.extend(waiting.filter(|&node| !self.is_end(node)));
             }
         }
         for to in joins {
@@ -920,7 +914,7 @@ impl Plan {
             unit.successors(|to| ends |= self.is_end(to));
             if ends {
                 let waiting = self.others[number].iter().copied();
-                work.extend(waiting.filter(|&node| !self.is_stuck(node)));
+                work.extend(waiting);
             }
         }
         let mut more = 0;

@@ -82,6 +82,15 @@ impl Seen {
         }
     }
 
+    /// Blocks with what has been seen there besides, as numbers.
+    pub fn beyond(&self, before: &Seen) -> Vec<(usize, u8)> {
+        let pairs = self.0.iter().zip(&before.0).enumerate();
+        pairs
+            .map(|(block, (now, before))| (block, now & !before))
+            .filter(|(_, new)| *new != 0)
+            .collect()
+    }
+
     /// Where lanes go one by one, they may part at each branch that goes both ways.
     pub fn parting(&self) -> Seen {
         let parts = |ways: u8| {

@@ -2,10 +2,11 @@
 //! Whether that is so is asked once for several operations: what is computed from a NaN is NaN, so of a chain the end is looked at, and
 //! if that is one, the whole chain is done again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::compute;
-use super::Emit;
+use super::lanes::ROOM;
+use super::{Called, Emit};
 use crate::isa::Compute;
 use crate::isa::float::{Extremum, Op as Float};
 use crate::program::{Inst, Op, Ordering, Reg, Register, Role};
@@ -108,6 +109,16 @@ impl Emit<'_> {
         let (again, go) = (self.text.name("again"), self.text.name("go"));
         self.rarely(&any, &again, &go);
         self.text.label(&again);
+        match all.iter().any(|done| self.has_function(done.what)) {
+            true => self.do_each_again(all),
+            false => self.do_again(&all),
+        }
+        self.jump(&go);
+        self.text.label(&go);
+    }
+
+    /// Those that have functions in registers.
+    fn do_each_again(&mut self, all: Vec<Done>) {
         let mut written: HashSet<Register> = HashSet::new();
         for done in all {
             let raw = compute::takes_any_nan(done.what);
@@ -121,8 +132,41 @@ impl Emit<'_> {
             self.write_lanes(done.dst, &exact[0]);
             written.insert(done.dst.number);
         }
-        self.jump(&go);
-        self.text.label(&go);
+    }
+
+    /// One after the other in memory: what comes from elsewhere goes there once, and what comes out is taken from there at the end. It is rarely done, and
+    /// much of the code if each went there and back by itself.
+    fn do_again(&mut self, all: &[Done]) {
+        let mut places: HashMap<&[String], u32> = HashMap::new();
+        let mut written: BTreeMap<Register, (Reg, u32)> = BTreeMap::new();
+        let mut end = 0;
+        let mut place = || {
+            end += ROOM;
+            end - ROOM
+        };
+        for done in all {
+            let mut from = Vec::with_capacity(done.src.len());
+            for (reg, values) in done.src.iter().zip(&done.sources) {
+                let at = match (written.get(&reg.number), places.get(&values[..])) {
+                    (Some((_, at)), _) | (None, Some(at)) => *at,
+                    (None, None) => {
+                        let at = place();
+                        self.store_lanes("%again", at as usize, reg.width, values);
+                        places.insert(values, at);
+                        at
+                    }
+                };
+                from.push(at);
+            }
+            let to = place();
+            self.call_there("%again", Called::Compute(done.what, 1), &[to], &from);
+            written.insert(done.dst.number, (done.dst, to));
+        }
+        for (dst, at) in written.into_values() {
+            let exact = self.load_lanes("%again", at as usize, dst.width);
+            self.write_lanes(dst, &exact);
+        }
+        self.again_bytes = self.again_bytes.max(end);
     }
 
     /// Whether any of these numbers is NaN, in any lane.

@@ -294,11 +294,16 @@ impl Emit<'_> {
             let any = self.any(&stray);
             let [leave, stay] = ["stray", "made"].map(|what| self.text.name(what));
             self.branch(&any, &leave, &stay);
-            for (label, to) in [(leave, at), (stay, made)] {
-                self.text.label(&label);
-                let next = self.send(&[(to, mask.clone())]);
-                self.dispatch(&next, false, next.is_empty());
-            }
+            self.text.label(&leave);
+            self.add_flags(at, &mask);
+            // No place where somebody waits is lower.
+            let mut nodes = self.plan.others[self.unit as usize].clone();
+            nodes.insert(at);
+            let chain = self.chain(nodes);
+            self.jump(&chain);
+            self.text.label(&stay);
+            let next = self.send(&[(made, mask)]);
+            self.dispatch(&next, false, next.is_empty());
             return;
         }
         let next = self.send(&[(taken, there), (fall, rest)]);

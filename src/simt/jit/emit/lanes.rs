@@ -27,6 +27,9 @@ impl Called {
     }
 }
 
+/// Bytes for a warp's numbers of 64 bits.
+pub(super) const ROOM: u32 = 256;
+
 impl Emit<'_> {
     pub(super) fn compute(&mut self, what: Compute, dst: &[Reg], src: &[Reg], op: &Op, pc: Pc) {
         if dst.iter().chain(src).any(|reg| reg.width == Width::B128) {
@@ -275,6 +278,11 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether [`Emit::kernel`] calls a function of the module.
+    pub(super) fn has_function(&self, what: Compute) -> bool {
+        unit::of(what).is_some() && unit::has(self.level)
+    }
+
     /// An approximation by its function of the module.
     fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
         let name = unit::name(op);
@@ -317,44 +325,43 @@ impl Emit<'_> {
         src: &[Reg],
         sources: &[Vec<String>],
     ) -> Vec<Vec<String>> {
-        /// Room for a warp's numbers of 64 bits.
-        const ROOM: u32 = 256;
-        let call = match self.call_of.get(&what) {
-            Some(&call) => call,
-            None => {
-                let (kernel, imm) = what.kernel();
-                let mut operands = Operands {
-                    imm,
-                    ..Operands::default()
-                };
-                for (number, to) in operands.dst.iter_mut().enumerate().take(dst.len()) {
-                    *to = number as u32 * ROOM;
-                }
-                for (number, from) in operands.src.iter_mut().enumerate().take(src.len()) {
-                    *from = (2 + number as u32) * ROOM;
-                }
-                self.calls.push(LaneCall {
-                    run: kernel.full,
-                    operands,
-                    mask: Mask {
-                        warps: 1,
-                        lanes: [u32::MAX; crate::isa::lanes::MAX_WARPS],
-                    },
-                });
-                self.call_of.insert(what, self.calls.len() - 1);
-                self.calls.len() - 1
-            }
-        };
-        for (number, (reg, values)) in src.iter().zip(sources).enumerate() {
-            self.store_lanes("%scratch", (2 + number) * ROOM as usize, reg.width, values);
+        let to: Vec<u32> = (0..dst.len() as u32).map(|number| number * ROOM).collect();
+        let from: Vec<u32> = (2..2 + src.len() as u32).map(|number| number * ROOM).collect();
+        for ((at, reg), values) in from.iter().zip(src).zip(sources) {
+            self.store_lanes("%scratch", *at as usize, reg.width, values);
         }
+        self.call_there("%scratch", what, &to, &from);
+        dst.iter()
+            .zip(to)
+            .map(|(reg, at)| self.load_lanes("%scratch", at as usize, reg.width))
+            .collect()
+    }
+
+    /// The interpreter's kernel of an operation on numbers that lie at these places of a piece of memory, as many bytes from its beginning.
+    pub(super) fn call_there(&mut self, memory: &str, what: Called, to: &[u32], from: &[u32]) {
+        let (kernel, imm) = what.kernel();
+        let mut operands = Operands {
+            imm,
+            ..Operands::default()
+        };
+        operands.dst[..to.len()].copy_from_slice(to);
+        operands.src[..from.len()].copy_from_slice(from);
+        let places = (operands.dst, operands.src);
+        let calls = &mut self.calls;
+        let call = *self.call_of.entry((what, places)).or_insert_with(|| {
+            calls.push(LaneCall {
+                run: kernel.full,
+                operands,
+                mask: Mask {
+                    warps: 1,
+                    lanes: [u32::MAX; crate::isa::lanes::MAX_WARPS],
+                },
+            });
+            calls.len() - 1
+        });
         let helper = self.field(offset_of!(Context, lane), "ptr", true);
         let calls = self.field(offset_of!(Context, calls), "ptr", true);
         let this = self.place(&calls, call * size_of::<LaneCall>());
-        self.text.line(format!("call void {helper}(ptr {this}, ptr %scratch)"));
-        dst.iter()
-            .enumerate()
-            .map(|(number, reg)| self.load_lanes("%scratch", number * ROOM as usize, reg.width))
-            .collect()
+        self.text.line(format!("call void {helper}(ptr {this}, ptr {memory})"));
     }
 }

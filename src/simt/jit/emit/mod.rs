@@ -160,7 +160,8 @@ struct Emit<'a> {
     /// Predicates for which a comparison may stand.
     comparisons: HashMap<Register, alike::Comparison>,
     calls: Vec<LaneCall>,
-    call_of: HashMap<Called, usize>,
+    /// By what is called, and where results and operands lie.
+    call_of: HashMap<(Called, ([u32; 2], [u32; 4])), usize>,
     /// Functions of the module that are called, by name.
     functions: BTreeMap<String, approx::Op>,
     sites: Vec<u64>,
@@ -183,6 +184,8 @@ struct Emit<'a> {
     /// Operations on `f64` whose results nobody has looked at, and whether the next one may be among them.
     done: Vec<exact::Done>,
     may_wait: bool,
+    /// Memory that they need to be done again.
+    again_bytes: u32,
     /// Ways out that are still to be emitted.
     chains: BTreeMap<BTreeSet<Node>, String>,
     leaves: BTreeSet<Node>,
@@ -242,6 +245,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         guarded: false,
         done: Vec::new(),
         may_wait: false,
+        again_bytes: 0,
         used: BTreeSet::new(),
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
@@ -378,6 +382,10 @@ impl Emit<'_> {
         self.leave_from_nodes();
         self.rounds();
         self.place_flags(count);
+        if self.again_bytes > 0 {
+            let bytes = self.again_bytes;
+            let _ = writeln!(self.head, "  %again = alloca [{bytes} x i8], align 64");
+        }
         entries
     }
 
