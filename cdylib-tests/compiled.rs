@@ -169,7 +169,7 @@ fn go_through_phases(phases: CUfunction, to: u64, blocks: u32, [first, second, a
     launch(phases, blocks, 64, &[to, first.into(), second.into(), apart.into()]);
     let is = read(to, count);
     for thread in (0..count as u32).step_by(count / 7 + 1) {
-        let turns = [first, second + (apart & thread % 64)];
+        let turns = [first, second + (apart & (thread % 64))];
         let mut expected = thread;
         for (factor, turns) in FACTORS.into_iter().zip(turns) {
             for _ in 0..turns as usize * STEPS {
@@ -210,7 +210,7 @@ fn what_a_kernel_was_not_seen_to_do_is_compiled_when_it_does_it() {
 }
 
 #[test]
-fn a_block_goes_on_in_code_of_what_it_comes_to_later() {
+fn a_block_comes_to_what_nobody_has_done_before() {
     let run = compiling(test_name!(), "auto", || {
         context();
         let to = words(2 * 64);

@@ -118,6 +118,48 @@ fn memory_that_is_unmapped_under_a_kernel_is_a_fault() {
     }
 }
 
+/// In compiled code, which learns where a range is.
+const COMPILED: [(&str, &str); 2] = [("MARGAY_JIT", "always"), ("MARGAY_JIT_CACHE", "off")];
+
+fn run_with(add: CUfunction, memory: *mut u8) -> CUresult {
+    try_launch(add, (BYTES / 64 / 128) as c_uint, 128, &[memory as u64])
+}
+
+#[test]
+fn memory_that_is_registered_no_longer_is_a_fault() {
+    alone(test_name!(), &COMPILED, || {
+        crate::basics::context();
+        let add = function(module(ADD), "add");
+        let [memory, other] = [registered(BYTES, None), registered(BYTES, None)];
+        for turn in 1..=3 {
+            assert_eq!(run_with(add, memory), CUDA_SUCCESS);
+            assert_eq!(run_with(add, other), CUDA_SUCCESS);
+            // SAFETY: a word of the mapping, which the kernel has done with.
+            assert_eq!(unsafe { memory.add(64 * 77).cast::<u32>().read() }, turn);
+        }
+        // It is still there.
+        ok(cuMemHostUnregister(memory.cast()));
+        assert_eq!(run_with(add, other), CUDA_SUCCESS);
+        assert_eq!(run_with(add, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+        // SAFETY: likewise.
+        assert_eq!(unsafe { memory.add(64 * 77).cast::<u32>().read() }, 3);
+    });
+}
+
+#[test]
+fn memory_that_a_kernel_has_used_and_that_is_unmapped_then_is_a_fault() {
+    let run = alone(test_name!(), &COMPILED, || {
+        crate::basics::context();
+        let add = function(module(ADD), "add");
+        let memory = registered(BYTES, None);
+        assert_eq!(run_with(add, memory), CUDA_SUCCESS);
+        // SAFETY: pages of the test's own.
+        assert_eq!(unsafe { libc::munmap(at(memory, 5), PAGE * 3) }, 0);
+        assert_eq!(run_with(add, memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+    });
+    told(&run);
+}
+
 #[test]
 fn memory_that_is_protected_under_a_kernel_is_a_fault() {
     for rights in [libc::PROT_NONE, libc::PROT_READ] {

@@ -87,6 +87,9 @@ pub(super) enum Called {
     Shuffle(ShuffleMode, bool),
 }
 
+/// Where results and operands of a call lie in memory.
+type Places = ([u32; 2], [u32; 4]);
+
 /// What was made.
 pub struct Made {
     pub ir: String,
@@ -161,7 +164,7 @@ struct Emit<'a> {
     comparisons: HashMap<Register, alike::Comparison>,
     calls: Vec<LaneCall>,
     /// By what is called, and where results and operands lie.
-    call_of: HashMap<(Called, ([u32; 2], [u32; 4])), usize>,
+    call_of: HashMap<(Called, Places), usize>,
     /// Functions of the module that are called, by name.
     functions: BTreeMap<String, approx::Op>,
     sites: Vec<u64>,
