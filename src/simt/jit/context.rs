@@ -32,6 +32,9 @@ impl Extent {
     pub const NONE: Extent = Extent { low: 0, room: 0 };
 }
 
+/// Bytes of such memory for a warp's numbers of 64 bits.
+pub const ROOM: u32 = 256;
+
 /// An operation that a kernel of the interpreter carries out, on lanes in scratch memory.
 #[derive(Clone, Copy)]
 #[repr(C)]

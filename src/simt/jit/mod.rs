@@ -13,12 +13,14 @@
 //! object.rs   its objects, loaded                        cache.rs    and kept on disk
 //! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
 //! unit.rs     the single-precision function unit         half.rs    arithmetic on halves
+//! seen.rs     what branches have been seen to do       compared.rs comparisons of integers
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
 //! of its code and of its registers ([`Input`]).
 
 mod cache;
+mod compared;
 mod compute;
 pub mod context;
 mod convert;

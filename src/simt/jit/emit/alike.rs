@@ -3,81 +3,15 @@
 //! vectors, whose bits have to be gathered, would say no more.
 //!
 //! Many kernels compare the thread's number with a constant, and branch by it behind barriers later on. Where neither can have changed, code compares
-//! again: that takes less than to bring back the bits that were kept ([`comparisons`]).
+//! again: that takes less than to bring back the bits that were kept ([`super::super::compared`]).
 
-use std::collections::HashMap;
+use crate::isa::lanes::WARP;
+use crate::program::{Guard, Op, Reg, Role};
 
-use crate::isa::compare;
-use crate::isa::{Compute, lanes::WARP};
-use crate::program::{Body, Guard, Inst, Op, Reg, Register, Role};
-
-use super::super::compute::{bits_of, of_integers};
-use super::super::plan::{Kind, Parts, Plan};
+use super::super::compared::{Comparison, compared_by};
+use super::super::compute::bits_of;
+use super::super::plan::{Kind, Parts};
 use super::{Emit, Node};
-
-/// A comparison of two registers.
-#[derive(Clone)]
-pub(super) struct Comparison {
-    relation: &'static str,
-    signed: bool,
-    bits: u32,
-    sides: [Reg; 2],
-}
-
-/// What an instruction compares, if its one result is a comparison of integers and nothing else.
-fn compared_by(inst: &Inst) -> Option<Comparison> {
-    let (
-        None,
-        Op::Compute {
-            op:
-                Compute::Compare(compare::Op::Setp {
-                    compare,
-                    boolean: None,
-                    of,
-                }),
-            dst,
-            src,
-        },
-    ) = (inst.guard, &inst.op)
-    else {
-        return None;
-    };
-    let (&[a, b], 1) = (&src[..], dst.len()) else {
-        return None;
-    };
-    let (bits, signed, relation) = of_integers(*compare, *of)?;
-    Some(Comparison {
-        relation,
-        signed,
-        bits,
-        sides: [a, b],
-    })
-}
-
-/// Predicates that say the same wherever they are read as a comparison there would: they are written in one place, which nobody passes by who reads
-/// them, and what is compared has its value before the code runs.
-pub(super) fn comparisons(body: &Body, plan: &Plan) -> HashMap<Register, Comparison> {
-    let mut written = vec![0u32; body.registers.len()];
-    let mut found = HashMap::new();
-    for inst in body.blocks.iter().flat_map(|block| &block.insts) {
-        let mut last = None;
-        inst.regs(|reg, role| {
-            if role == Role::Def {
-                written[reg.number as usize] += 1;
-                last = Some(reg.number);
-            }
-        });
-        if let (Some(register), Some(comparison)) = (last, compared_by(inst)) {
-            found.insert(register, comparison);
-        }
-    }
-    found.retain(|&register, comparison| {
-        let fixed = comparison.sides.iter().all(|side| body.is_fixed(side.number));
-        let reads_before = plan.live.first().is_none_or(|live| live.has(register));
-        written[register as usize] == 1 && fixed && !reads_before
-    });
-    found
-}
 
 impl Emit<'_> {
     /// What a guard says, if it is such a comparison: one that can be made again anywhere, or was computed in this unit, and nobody asks for the

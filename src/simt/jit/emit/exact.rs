@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::compute;
-use super::lanes::ROOM;
+use super::super::context::ROOM;
 use super::{Called, Emit};
 use crate::isa::Compute;
 use crate::isa::float::{Extremum, Op as Float};

@@ -8,7 +8,7 @@ use crate::program::{Op, Reg};
 
 use super::super::Pc;
 use super::super::compute::{self, Emitter, bits_of};
-use super::super::context::{Context, LaneCall};
+use super::super::context::{Context, LaneCall, ROOM};
 use super::super::plan::{Kind, Parts};
 use super::super::text::Form;
 use super::super::unit;
@@ -26,9 +26,6 @@ impl Called {
         }
     }
 }
-
-/// Bytes for a warp's numbers of 64 bits.
-pub(super) const ROOM: u32 = 256;
 
 impl Emit<'_> {
     pub(super) fn compute(&mut self, what: Compute, dst: &[Reg], src: &[Reg], op: &Op, pc: Pc) {

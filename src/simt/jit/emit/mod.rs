@@ -55,6 +55,7 @@ use crate::isa::{Compute, Level, approx};
 use crate::program::{Body, Register, Role, ShuffleMode};
 
 use super::Pc;
+use super::compared::{self, Comparison};
 use super::context::{Context, LaneCall, Stretch};
 use super::moves::Stand;
 use super::plan::{Exit, Node, Plan, Stick, Unit};
@@ -161,7 +162,7 @@ struct Emit<'a> {
     fixed: HashMap<(u32, Register), Vec<String>>,
     declared: HashMap<Register, ()>,
     /// Predicates for which a comparison may stand.
-    comparisons: HashMap<Register, alike::Comparison>,
+    comparisons: HashMap<Register, Comparison>,
     calls: Vec<LaneCall>,
     /// By what is called, and where results and operands lie.
     call_of: HashMap<(Called, Places), usize>,
@@ -231,7 +232,9 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         fields: HashMap::new(),
         fixed: HashMap::new(),
         declared: HashMap::new(),
-        comparisons: alike::comparisons(input.body, plan),
+        comparisons: compared::comparisons(input.body, |register| {
+            plan.live.first().is_none_or(|live| live.has(register))
+        }),
         calls: Vec::new(),
         call_of: HashMap::new(),
         functions: BTreeMap::new(),
