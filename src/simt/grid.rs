@@ -530,7 +530,8 @@ impl Grid {
             if !native {
                 compiled.interpreted(time, &self.form.kernel.compiled, *rows);
             }
-            compiled.took([self.launch.grid, self.launch.block], time, native);
+            let function = (&self.form.kernel.compiled, *rows);
+            compiled.took([self.launch.grid, self.launch.block], time, native, function);
         }
     }
 

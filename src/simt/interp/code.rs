@@ -193,6 +193,12 @@ impl NativeForm {
         if self.slower.load(Ordering::Relaxed) {
             return None;
         }
+        self.newest()
+    }
+
+    /// The same, though it may have turned out to be slower.
+    #[inline(always)]
+    fn newest(&self) -> Option<(usize, &Arc<Executable>)> {
         let made = self.made.iter().enumerate().rev();
         made.filter_map(|(number, made)| Some((number, made.get()?.as_ref()?)))
             .next()
@@ -201,7 +207,13 @@ impl NativeForm {
     /// A launch took so long, all of it in compiled code or all of it in the interpreter. What is compiled and turns out to be
     /// slower than the interpreter, launch after launch, is not used again: such are kernels that meet at a barrier every few
     /// instructions. A single launch may have been held up by whatever else runs.
-    pub fn took(&self, size: Size, time: Duration, compiled: bool) {
+    pub fn took(
+        self: &Arc<Self>,
+        size: Size,
+        time: Duration,
+        compiled: bool,
+        (function, rows): (&Arc<Compiled>, Rows),
+    ) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if config::get().jit == Jit::Always {
             return;
@@ -223,6 +235,12 @@ impl NativeForm {
                 self.losses.store(losses, Ordering::Relaxed);
                 if losses >= LOSSES {
                     self.slower.store(true, Ordering::Relaxed);
+                    // Perhaps because it is code of something else.
+                    if let Some((generation, made)) = self.newest()
+                        && let Some(native) = &made.native
+                    {
+                        self.make_again(generation + 1, native, function, rows);
+                    }
                 }
             }
             (true, _) => {}
@@ -246,7 +264,11 @@ impl NativeForm {
                 strayed: AtomicU64::new(0),
                 some: OnceLock::new(),
                 missed: AtomicU32::new(0),
+                asked: AtomicBool::new(false),
             });
+            // Nobody knows how long that takes.
+            self.losses.store(0, Ordering::Relaxed);
+            self.slower.store(false, Ordering::Relaxed);
             Some(Arc::new(exec))
         });
     }
@@ -321,12 +343,16 @@ pub struct Compilation {
     strayed: AtomicU64,
     /// For others, once there are such warps; none where the interpreter has to do.
     some: OnceLock<Option<Native>>,
-    /// How often it was missed.
+    /// How often it was missed, and whether it has been asked for.
     missed: AtomicU32,
+    asked: AtomicBool,
 }
 
 /// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
 const MISSED: u32 = 64;
+
+/// So many times as often if they are whole, and have parted where code was not made for that: other code is to come first.
+const PARTED: u32 = 64;
 
 /// So many times as large as it is counts code that is to come after other code.
 const SECOND: usize = 9;
@@ -379,7 +405,8 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
         GENERATIONS => Seen::all(blocks),
         _ => compiled.ways.seen(),
     };
-    Some(jit::remembered(&[function.name.as_bytes(), size.as_flattened()], seen))
+    let seen = jit::remembered(&[function.name.as_bytes(), size.as_flattened()], seen);
+    (seen != Seen::all(blocks)).then_some(seen)
 }
 
 fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> Option<Native> {
@@ -399,7 +426,7 @@ fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> O
 
 impl Executable {
     /// Code for warps that lack lanes. `None`: it is not there yet, and is compiled now, or never will be.
-    /// Who has only parted from others of a `whole` warp is not waited for as long as not all is known of how warps part.
+    /// Warps that are `whole`, and have only parted, have to ask more often for it as long as not all is known of how they part.
     pub fn native_for_some(self: &Arc<Self>, whole: bool) -> Option<&Native> {
         let native = self.native.as_ref()?;
         if let Some(some) = native.some.get() {
@@ -415,10 +442,11 @@ impl Executable {
             });
             return some.as_ref();
         }
-        if whole && native.seen.is_some() {
-            return None;
-        }
-        if native.missed.fetch_add(1, Ordering::Relaxed) == MISSED {
+        let most = match &native.seen {
+            Some(_) if whole => MISSED * PARTED,
+            _ => MISSED,
+        };
+        if native.missed.fetch_add(1, Ordering::Relaxed) >= most && !native.asked.swap(true, Ordering::Relaxed) {
             let this = Arc::clone(self);
             // Code for whole warps comes first, if that of the same function is made again, too.
             jit::later(SECOND * self.code.len(), move || {
