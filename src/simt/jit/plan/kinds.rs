@@ -1,0 +1,484 @@
+//! How a register's value is kept: one number for the warp, one a part, or one a lane.
+
+use crate::isa::lanes::Width;
+use crate::isa::{Compute, logic};
+use crate::program::facts::Shape;
+use crate::program::{Body, Initial, Inst, Linear, Op, Ordering, Reg, Register, ShuffleMode, Space, Special, Value};
+
+use super::super::moves::Begins;
+
+/// How a register's value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing was written to it, as far as anybody has looked.
+    Unknown,
+    /// One number, or one a part, from which it grows by `step` with each lane. The number, or each of them, is a multiple of
+    /// two to the power of `align`.
+    Line { step: u64, parts: Parts, align: u8 },
+    /// A number a lane.
+    Vector,
+    /// In the interpreter's window only.
+    Window,
+}
+
+/// How the parts of a warp lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// The line goes on from each to the next.
+    One,
+    /// They begin so far from the first one.
+    Rows(Begins),
+    /// Nothing is known.
+    Each,
+}
+
+impl Parts {
+    /// How far a part of so many lanes begins from the first one, on a line that grows by `step`.
+    pub(super) fn far(self, part: usize, step: u64, lanes: u32) -> Option<u64> {
+        match self {
+            Parts::One => Some(step.wrapping_mul(part as u64 * u64::from(lanes))),
+            Parts::Rows(begins) => Some(i64::from(begins[part]) as u64),
+            Parts::Each => None,
+        }
+    }
+
+    /// Parts of so many lanes that begin so far from the first one; in numbers of so many bits.
+    pub(super) fn of(width: Width, step: u64, lanes: u32, far: impl Fn(usize) -> Option<u64>) -> Parts {
+        let mut begins = Begins::default();
+        let mut goes_on = true;
+        let parts = (32 / lanes) as usize;
+        for (part, begin) in begins.iter_mut().enumerate().take(parts).skip(1) {
+            let Some(far) = far(part) else { return Parts::Each };
+            let one = step.wrapping_mul(part as u64 * u64::from(lanes));
+            let (far, one) = match width {
+                Width::B32 => (i64::from(far as u32 as i32), i64::from(one as u32 as i32)),
+                Width::B64 => (far as i64, one as i64),
+                Width::Pred | Width::B16 | Width::B128 => return Parts::Each,
+            };
+            goes_on &= far == one;
+            let Ok(far) = i32::try_from(far) else {
+                return Parts::Each;
+            };
+            *begin = far;
+        }
+        if goes_on { Parts::One } else { Parts::Rows(begins) }
+    }
+
+    pub(super) fn meet(self, other: Parts) -> Parts {
+        if self == other { self } else { Parts::Each }
+    }
+}
+
+impl Kind {
+    pub const SAME: Kind = Kind::line(0, Parts::One);
+
+    pub const fn line(step: u64, parts: Parts) -> Kind {
+        Kind::Line { step, parts, align: 0 }
+    }
+
+    /// Of which a multiple is known.
+    pub(super) fn aligned(self, to: u32) -> Kind {
+        match self {
+            Kind::Line { step, parts, .. } => Kind::Line {
+                step,
+                parts,
+                align: to.min(63) as u8,
+            },
+            other => other,
+        }
+    }
+
+    /// Of which nothing is known between the parts, if it is not one line.
+    pub(super) fn scattered(self) -> Kind {
+        match self {
+            Kind::Line {
+                step,
+                parts: Parts::Rows(_),
+                align,
+            } => Kind::Line {
+                step,
+                parts: Parts::Each,
+                align,
+            },
+            other => other,
+        }
+    }
+
+    pub(super) fn meet(self, other: Kind) -> Kind {
+        match (self, other) {
+            (Kind::Unknown, kind) | (kind, Kind::Unknown) => kind,
+            (
+                Kind::Line {
+                    step: a,
+                    parts: p,
+                    align: n,
+                },
+                Kind::Line {
+                    step: b,
+                    parts: q,
+                    align: m,
+                },
+            ) if a == b => Kind::Line {
+                step: a,
+                parts: p.meet(q),
+                align: n.min(m),
+            },
+            (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
+            (Kind::Line { .. } | Kind::Vector, Kind::Line { .. } | Kind::Vector) => Kind::Vector,
+        }
+    }
+
+    pub fn is_line(self) -> bool {
+        matches!(self, Kind::Line { .. } | Kind::Unknown)
+    }
+
+    /// One number, the same in all lanes.
+    pub fn is_same(self) -> bool {
+        matches!(
+            self,
+            Kind::Line {
+                step: 0,
+                parts: Parts::One,
+                ..
+            }
+        )
+    }
+
+    /// Of what is the same in all lanes if this is.
+    pub(super) fn alike(self) -> Kind {
+        match self {
+            Kind::Unknown => Kind::Unknown,
+            same if same.is_same() => Kind::SAME,
+            _ => Kind::Vector,
+        }
+    }
+}
+
+/// How the threads of a block lie along its x axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// `%tid.x` counts up through each warp.
+    Warp,
+    /// Rows of so many threads are whole parts of it, as long as the CPU's vectors of 32 bits, and each warp is as many whole rows of
+    /// one plane.
+    Short(u32),
+    /// Through parts of it.
+    Part,
+    /// Rows end anywhere.
+    Any,
+}
+
+impl Rows {
+    /// How many ways there are.
+    pub const COUNT: usize = 6;
+
+    /// A number for each, less than [`Rows::COUNT`].
+    pub fn number(self) -> usize {
+        match self {
+            Rows::Warp => 0,
+            Rows::Part => 1,
+            Rows::Any => 2,
+            // Of 4, 8, or 16 threads: no part is shorter, and no row that shares a warp is longer.
+            Rows::Short(length) => 1 + length.clamp(4, 16).ilog2() as usize,
+        }
+    }
+
+    /// For a block of this shape and parts of so many lanes.
+    pub fn of([x, y, z]: [u32; 3], part: u32) -> Rows {
+        if y * z == 1 || x.is_multiple_of(32) {
+            Rows::Warp
+        } else if x.is_multiple_of(part) {
+            let many = 32 / x;
+            let whole = 32 % x == 0 && (z == 1 || y.is_multiple_of(many));
+            if whole { Rows::Short(x) } else { Rows::Part }
+        } else {
+            Rows::Any
+        }
+    }
+}
+
+/// A set of registers.
+
+/// Which operand of an operation that widens is the one that must not wrap around, and whether it counts as signed.
+pub(super) fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)> {
+    let steps = |at: usize| matches!(kind(at), Kind::Line { step, .. } if step != 0);
+    match linear {
+        Linear::Widen { signed } => steps(0).then_some((0, signed)),
+        Linear::MulWide { signed } | Linear::MadWide { signed } => match (steps(0), steps(1)) {
+            (true, _) => Some((0, signed)),
+            (false, true) => Some((1, signed)),
+            (false, false) => None,
+        },
+        Linear::Copy
+        | Linear::Add
+        | Linear::Sub
+        | Linear::Mul
+        | Linear::Mad
+        | Linear::Shl
+        | Linear::Narrow
+        | Linear::Compare { .. } => None,
+    }
+}
+
+/// What is in a register before the code runs.
+pub(super) fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, lanes): (Rows, u32)) -> Kind {
+    let special = match initial {
+        Initial::Constant(bits) => return Kind::SAME.aligned((bits as u64).trailing_zeros()),
+        Initial::Param { .. } => return Kind::SAME,
+        Initial::Special(special) => special,
+    };
+    // How far parts begin from the first one along an axis of the block.
+    let begins = |step: u64, far: &dyn Fn(u32) -> u32| {
+        Parts::of(Width::B32, step, lanes, |part| Some(far(part as u32 * lanes).into()))
+    };
+    let kind = match special {
+        // Warps start at multiples of 32 of a row, or parts at multiples of their length.
+        Special::Tid(0) => match rows {
+            Rows::Warp => Kind::line(1, Parts::One).aligned(5),
+            Rows::Short(x) => Kind::line(1, begins(1, &|lane| lane % x)).aligned(lanes.trailing_zeros()),
+            Rows::Part => Kind::line(1, Parts::Each).aligned(lanes.trailing_zeros()),
+            Rows::Any => Kind::Vector,
+        },
+        Special::Tid(axis) => match rows {
+            Rows::Warp => Kind::SAME,
+            Rows::Short(x) if axis == 1 => Kind::line(0, begins(0, &|lane| lane / x)),
+            Rows::Short(_) => Kind::SAME,
+            Rows::Part => Kind::line(0, Parts::Each),
+            Rows::Any => Kind::Vector,
+        },
+        Special::Laneid => Kind::line(1, Parts::One).aligned(63),
+        Special::Warpid => Kind::SAME,
+        // What is the same in a block is the same in its warps.
+        _ if shape == Shape::Uniform => Kind::SAME,
+        _ => Kind::Vector,
+    };
+    match (width, kind) {
+        (Width::B32 | Width::B64, kind)
+        | (
+            _,
+            kind @ Kind::Line {
+                step: 0,
+                parts: Parts::One,
+                ..
+            },
+        ) => kind,
+        (Width::Pred | Width::B16 | Width::B128, _) => Kind::Vector,
+    }
+}
+
+/// The low or the high bits of a number that grows by one, from where those begin: `%tid.x % 16`, `%tid.x / 32`, the multiple of 16
+/// before `%tid.x`. They are one line where it does not leave them within the warp, and one a part where it does not within the parts.
+fn masked(
+    body: &Body,
+    op: Compute,
+    src: &[Reg],
+    (steps, aligns, parts): ([u64; 4], [u32; 4], [Parts; 4]),
+    lanes: u32,
+) -> Option<Kind> {
+    let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
+    let Compute::Logic(op) = op else { return None };
+    let (line, bits, low) = if let logic::Op::And { .. } = op {
+        let (line, mask) = match (constant(0), constant(1)) {
+            (_, Some(mask)) => (0, mask),
+            (Some(mask), _) => (1, mask),
+            (None, None) => return None,
+        };
+        let all = match src[line].width {
+            Width::B32 => u64::from(u32::MAX),
+            _ => u64::MAX,
+        };
+        match (mask.trailing_ones(), mask.trailing_zeros()) {
+            (bits @ 1.., _) if mask == u64::MAX >> (64 - bits) => (line, bits, true),
+            (_, bits @ 1..64) if mask == all >> bits << bits => (line, bits, false),
+            _ => return None,
+        }
+    } else if let logic::Op::Shr { .. } = op {
+        (0, u32::try_from(constant(1)?).ok()?, false)
+    } else {
+        return None;
+    };
+    if steps[line] != 1 || steps.iter().sum::<u64>() != 1 || bits >= 31 {
+        return None;
+    }
+    let step = u64::from(low);
+    let within = |bits: u32| aligns[line] >= bits;
+    if parts[line] == Parts::One && bits >= 5 && within(5) {
+        Some(Kind::line(step, Parts::One).aligned(if low { aligns[line] } else { 0 }))
+    } else if bits >= lanes.trailing_zeros() && within(lanes.trailing_zeros()) {
+        // Where the warp begins at a multiple of its lanes, all of these bits are those of the lane's number.
+        let far = |part: usize| {
+            let lane = part as u64 * u64::from(lanes);
+            let (upper, lower) = (lane >> bits, lane & !(u64::MAX << bits));
+            let known = parts[line] == Parts::One && within(5);
+            known.then_some(match (low, op) {
+                (true, _) => lower,
+                (false, logic::Op::Shr { .. }) => upper,
+                (false, _) => upper << bits,
+            })
+        };
+        let parts = Parts::of(src[line].width, step, lanes, far);
+        Some(Kind::line(step, parts).aligned(if low {
+            aligns[line].min(lanes.trailing_zeros())
+        } else {
+            0
+        }))
+    } else {
+        None
+    }
+}
+
+/// The kind of what lanes learn of these members.
+fn told(members: Option<Value<Reg>>, of: impl Fn(Register) -> Kind) -> Kind {
+    match members {
+        None | Some(Value::Immediate(_)) => Kind::SAME,
+        Some(Value::Register(reg)) => of(reg.number).alike(),
+    }
+}
+
+/// The kind of what an operation gives, without its guard.
+pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kind {
+    let of = |register: Register| kinds[register as usize];
+    match &inst.op {
+        Op::Compute { op, src, dst } => {
+            if dst.iter().chain(src).any(|reg| reg.width == Width::B128) {
+                return Kind::Vector;
+            }
+            if src.iter().any(|reg| of(reg.number) == Kind::Unknown) {
+                return Kind::Unknown;
+            }
+            if src.iter().any(|reg| !of(reg.number).is_line()) {
+                return Kind::Vector;
+            }
+            let mut parts = [Parts::One; 4];
+            let mut steps = [0; 4];
+            let mut aligns = [0; 4];
+            for (((step, align), parts), reg) in steps.iter_mut().zip(&mut aligns).zip(&mut parts).zip(src) {
+                if let Kind::Line {
+                    step: s,
+                    parts: p,
+                    align: a,
+                } = of(reg.number)
+                {
+                    (*step, *align, *parts) = (s, u32::from(a), p);
+                }
+            }
+            // As the sign of a number that has none.
+            let facts = dst.first().and_then(|reg| body.facts.get(reg.number as usize));
+            if dst.len() == 1
+                && parts == [Parts::One; 4]
+                && dst[0].width != Width::Pred
+                && facts.is_some_and(|facts| facts.range == Some((0, 0)))
+            {
+                return Kind::SAME.aligned(63);
+            }
+            if dst.len() == 1
+                && let Some(kind) = masked(body, *op, src, (steps, aligns, parts), lanes)
+            {
+                return kind;
+            }
+            let align = match op.linear() {
+                Some(Linear::Copy | Linear::Narrow | Linear::Widen { .. }) => aligns[0],
+                Some(Linear::Add | Linear::Sub) => aligns[0].min(aligns[1]),
+                Some(Linear::Mul | Linear::MulWide { .. }) => aligns[0] + aligns[1],
+                Some(Linear::Mad | Linear::MadWide { .. }) => (aligns[0] + aligns[1]).min(aligns[2]),
+                Some(Linear::Shl) => {
+                    let by = body.constant(src[1].number).filter(|&by| by < 64);
+                    by.map_or(0, |by| aligns[0] + by as u32)
+                }
+                Some(Linear::Compare { .. }) | None => 0,
+            };
+            let linear = op.linear().filter(|_| dst.len() == 1);
+            let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
+            // What parts begin with grows from one to the next as a line does, if numbers that are widened are looked at.
+            let parts_of = |width: Width, step: u64| {
+                let Some(linear) = linear.filter(|_| parts != [Parts::One; 4]) else {
+                    return if parts == [Parts::One; 4] {
+                        Parts::One
+                    } else {
+                        Parts::Each
+                    };
+                };
+                let looked_at = widened(linear, |at| of(src[at].number)).is_some();
+                if linear.widens() && !looked_at && parts[..2] != [Parts::One; 2] {
+                    return Parts::Each;
+                }
+                let far = |part: usize| linear.stride(|at| parts[at].far(part, steps[at], lanes), constant);
+                Parts::of(width, step, lanes, far)
+            };
+            if steps == [0; 4] {
+                let width = dst.first().map_or(Width::Pred, |reg| reg.width);
+                return Kind::line(0, parts_of(width, 0)).aligned(align);
+            }
+            let Some(linear) = linear else {
+                return Kind::Vector;
+            };
+            let step = linear.stride(|at| Some(steps[at]), constant);
+            match (step, dst[0].width) {
+                (Some(step), width @ Width::B32) => {
+                    Kind::line(u64::from(step as u32), parts_of(width, step)).aligned(align)
+                }
+                (Some(step), width @ Width::B64) => Kind::line(step, parts_of(width, step)).aligned(align),
+                (_, Width::Pred | Width::B16 | Width::B32 | Width::B64 | Width::B128) => Kind::Vector,
+            }
+        }
+        Op::Load {
+            address,
+            element,
+            ordering: Ordering::Weak,
+            dst,
+            ..
+        } if element.bytes <= 8
+            && dst.iter().flatten().all(|reg| reg.width != Width::B128)
+            && address.space != Space::Local =>
+        {
+            match address.register.map_or(Kind::SAME, |reg| of(reg.number)) {
+                kind @ (Kind::Unknown | Kind::Line { step: 0, .. }) => kind.aligned(0).scattered(),
+                Kind::Line { .. } | Kind::Vector | Kind::Window => Kind::Vector,
+            }
+        }
+        Op::ConvertAddress { space, src, .. } if *space != Space::Local => of(src.number).aligned(0).scattered(),
+        // Whoever names the same members is told the same.
+        Op::Vote { members, .. } => told(*members, of),
+        Op::Redux { members, .. } => told(Some(*members), of),
+        Op::Activemask { .. } => Kind::SAME,
+        // All lanes ask for the same one, which is there.
+        Op::Shuffle {
+            mode: ShuffleMode::Idx,
+            b,
+            c,
+            ..
+        } if body.constant(c.number).is_some_and(|c| c & 0x1f1f == 0x1f) => of(b.number).alike(),
+        Op::Load { .. }
+        | Op::ConvertAddress { .. }
+        | Op::Store { .. }
+        | Op::Atomic { .. }
+        | Op::Call { .. }
+        | Op::Return
+        | Op::Exit
+        | Op::Trap
+        | Op::Breakpoint
+        | Op::Barrier { .. }
+        | Op::WarpBarrier { .. }
+        | Op::Fence { .. }
+        | Op::Shuffle { .. }
+        | Op::Match { .. }
+        | Op::Elect { .. }
+        | Op::ReadSpecial { .. }
+        | Op::FrameAddress { .. }
+        | Op::IsSpace { .. }
+        | Op::Within(_)
+        | Op::Nanosleep
+        | Op::Alloca { .. }
+        | Op::StackSave { .. }
+        | Op::StackRestore { .. }
+        | Op::CopyAsync { .. }
+        | Op::CopyGroup(_)
+        | Op::Joint(_)
+        | Op::Texture(_)
+        | Op::Surface(_)
+        | Op::Shadow(_)
+        | Op::HandleQuery { .. }
+        | Op::IsHandle { .. }
+        | Op::Syscall { .. } => Kind::Vector,
+    }
+}
