@@ -6,7 +6,7 @@
 //! such a place; what it does rarely, the interpreter's operations do for it on the spot ([`context::Context::step`]).
 //!
 //! ```text
-//! plan.rs     where code is cut, which registers are one number a warp, who is elsewhere meanwhile
+//! plan/       where code is cut, which registers are one number a warp, who is elsewhere meanwhile
 //! emit/       flow, registers, accesses as LLVM's text   text.rs     names, types, constants
 //! compute.rs  operations that LLVM has instructions for  convert.rs  conversions
 //! context.rs  what code and interpreter hand each other  library.rs  the compiler, a library of its own
@@ -47,12 +47,9 @@ use object::Code;
 use plan::Plan;
 
 pub use emit::{For, Input, part_lanes};
-pub use plan::Rows;
+pub use plan::{Pc, Rows};
 pub use seen::{JUMPED, PARTED, PASSED, Seen, Ways};
 pub use worker::later;
-
-/// Index into the interpreter's code.
-pub type Pc = u32;
 
 /// What a turn of a loop costs that looks at what others change; the interpreter counts the same.
 pub const SPIN: i64 = 1 << 17;

@@ -2,6 +2,7 @@
 //! what it leaves behind. Both are rare enough that a table does, instead of code for each register at each way in and out.
 
 use super::Pc;
+use super::plan::Begins;
 use crate::isa::Level;
 
 /// Lanes of a warp.
@@ -38,12 +39,6 @@ pub enum Kept {
         begins: Begins,
     },
 }
-
-/// How far the parts of a warp begin from the first one.
-pub type Begins = [i32; MOST_PARTS];
-
-/// Parts of a warp at most, with the CPU's shortest vectors.
-pub const MOST_PARTS: usize = 8;
 
 /// A register: its place in the window and the other one, in bytes.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,11 @@ use crate::isa::{Compute, logic};
 use crate::program::facts::Shape;
 use crate::program::{Body, Initial, Inst, Linear, Op, Ordering, Reg, Register, ShuffleMode, Space, Special, Value};
 
-use super::super::moves::Begins;
+/// Parts of a warp at most, with the CPU's shortest vectors.
+pub const MOST_PARTS: usize = 8;
+
+/// How far the parts of a warp begin from the first one.
+pub type Begins = [i32; MOST_PARTS];
 
 /// How a register's value is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,8 +200,6 @@ impl Rows {
         }
     }
 }
-
-/// A set of registers.
 
 /// Which operand of an operation that widens is the one that must not wrap around, and whether it counts as signed.
 pub(super) fn widened(linear: Linear, kind: impl Fn(usize) -> Kind) -> Option<(usize, bool)> {

@@ -26,12 +26,11 @@ use crate::isa::lanes::Width;
 use crate::program::facts::Shape;
 use crate::program::{Body, End, Initial, Inst, Op, Reg, Register, Role, Space, Special};
 
-use super::Pc;
 use super::seen::Seen;
-pub use kinds::{Kind, Parts, Rows};
+pub use kinds::{Begins, Kind, Parts, Rows};
 use kinds::{given, initial_kind, widened};
 pub use set::Set;
-pub use units::{Exit, Node, Refusal, Stick, Unit};
+pub use units::{Exit, Node, Pc, Refusal, Stick, Unit};
 use units::{units, warm};
 
 /// A body, ready to have code made of it.

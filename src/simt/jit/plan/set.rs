@@ -2,6 +2,7 @@
 
 use crate::program::Register;
 
+/// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Set(Vec<u64>);
 

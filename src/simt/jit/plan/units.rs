@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use crate::program::{Body, End, Guard, Inst, Linear, Op};
 
-use super::super::Pc;
 use super::super::seen::Seen;
+
+/// Index into the interpreter's code.
+pub type Pc = u32;
 
 /// A unit's number; the place where lanes stick before unit `u` has the number of all units more.
 pub type Node = u32;
