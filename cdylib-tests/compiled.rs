@@ -166,6 +166,7 @@ end:
 /// Launches loops of so many turns, and looks at some of what comes out.
 fn go_through_phases(phases: CUfunction, to: u64, blocks: u32, [first, second, apart]: [u32; 3]) {
     let count = (blocks * 64) as usize;
+    write(to, &vec![0; count]);
     launch(phases, blocks, 64, &[to, first.into(), second.into(), apart.into()]);
     let is = read(to, count);
     for thread in (0..count as u32).step_by(count / 7 + 1) {
@@ -224,4 +225,74 @@ fn a_block_comes_to_what_nobody_has_done_before() {
         "{times}: {}",
         run.stderr
     );
+}
+
+/// In each turn lanes part by the lowest bit of their number; the even ones come to a branch that depends on the launch alone.
+fn parting() -> String {
+    let steps = "    mad.lo.s32 %r1, %r1, 1664525, 1013904223;\n".repeat(2 * STEPS);
+    format!(
+        "
+.visible .entry parting(.param .u64 to, .param .u32 turns, .param .u32 other) {{
+    .reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [to];
+    ld.param.u32 %r2, [turns];
+    ld.param.u32 %r3, [other];
+    mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, %tid.x;
+    mad.lo.s32 %r8, %r5, %r6, %r7;
+    mov.u32 %r1, %r8;
+    and.b32 %r4, %r7, 1;
+    setp.ne.s32 %p0, %r4, 0;
+    setp.ne.s32 %p1, %r3, 0;
+again:
+{steps}    @%p0 bra odd;
+    add.s32 %r1, %r1, 7;
+    @%p1 bra new;
+    xor.b32 %r1, %r1, 21;
+    bra.uni both;
+new:
+    xor.b32 %r1, %r1, 42;
+    bra.uni both;
+odd:
+    mul.lo.s32 %r1, %r1, 5;
+both:
+    sub.s32 %r2, %r2, 1;
+    setp.gt.s32 %p2, %r2, 0;
+    @%p2 bra again;
+    mul.wide.s32 %rd1, %r8, 4;
+    add.s64 %rd2, %rd0, %rd1;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}}"
+    )
+}
+
+#[test]
+fn lanes_that_have_parted_from_others_may_do_something_new() {
+    let run = compiling(test_name!(), "auto", || {
+        context();
+        let (blocks, turns) = (300, 1200);
+        let count = (blocks * 64) as usize;
+        let to = words(count);
+        let parting = function(module(&parting()), "parting");
+        for other in [0, 0, 0, 1, 0, 1, 1] {
+            write(to, &vec![0; count]);
+            launch(parting, blocks, 64, &[to, turns, other]);
+            let is = read(to, count);
+            for thread in (0..count as u32).step_by(count / 5 - 1) {
+                let mut expected = thread;
+                for _ in 0..turns {
+                    for _ in 0..2 * STEPS {
+                        expected = expected.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    }
+                    expected = match (thread % 2, other) {
+                        (0, 0) => expected.wrapping_add(7) ^ 21,
+                        (0, _) => expected.wrapping_add(7) ^ 42,
+                        _ => expected.wrapping_mul(5),
+                    };
+                }
+                assert_eq!(is[thread as usize], expected, "thread {thread}, {other}");
+            }
+        }
+    });
+    assert!(was_compiled(&run), "{}", run.stderr);
 }

@@ -291,19 +291,21 @@ impl Emit<'_> {
         if let Some(at) = together {
             // Where lanes are apart they may part wherever both ways are made: here one is not.
             let (stray, made) = if taken == at { (there, fall) } else { (rest, taken) };
-            let any = self.any(&stray);
-            let [leave, stay] = ["stray", "made"].map(|what| self.text.name(what));
-            self.branch(&any, &leave, &stay);
-            self.text.label(&leave);
+            if made != at {
+                let any = self.any(&stray);
+                let [leave, stay] = ["stray", "made"].map(|what| self.text.name(what));
+                self.branch(&any, &leave, &stay);
+                self.text.label(&stay);
+                let next = self.send(&[(made, mask.clone())]);
+                self.dispatch(&next, false, next.is_empty());
+                self.text.label(&leave);
+            }
             self.add_flags(at, &mask);
             // No place where somebody waits is lower.
             let mut nodes = self.plan.others[self.unit as usize].clone();
             nodes.insert(at);
             let chain = self.chain(nodes);
             self.jump(&chain);
-            self.text.label(&stay);
-            let next = self.send(&[(made, mask)]);
-            self.dispatch(&next, false, next.is_empty());
             return;
         }
         let next = self.send(&[(taken, there), (fall, rest)]);

@@ -466,6 +466,9 @@ impl Plan {
                 patience = patience.checked_sub(1).ok_or("its flow is too tangled")?;
                 let this = &self.units[unit as usize];
                 others[unit as usize].insert(pending);
+                if let Exit::Branch { at: Some(at), .. } = this.exit {
+                    others[at as usize].insert(pending);
+                }
                 // Those that stick, or leave at a branch, are the lowest: all leave with them.
                 this.runs_on(|to| {
                     if to > pending {
