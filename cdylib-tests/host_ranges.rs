@@ -79,7 +79,10 @@ fn protect(memory: *mut u8, page: usize, rights: c_int) {
 
 /// Runs the kernel over all of the memory; the context's answer.
 fn run(memory: *mut u8) -> CUresult {
-    let add = function(module(ADD), "add");
+    run_with(function(module(ADD), "add"), memory)
+}
+
+fn run_with(add: CUfunction, memory: *mut u8) -> CUresult {
     try_launch(add, (BYTES / 64 / 128) as c_uint, 128, &[memory as u64])
 }
 
@@ -120,10 +123,6 @@ fn memory_that_is_unmapped_under_a_kernel_is_a_fault() {
 
 /// In compiled code, which learns where a range is.
 const COMPILED: [(&str, &str); 2] = [("MARGAY_JIT", "always"), ("MARGAY_JIT_CACHE", "off")];
-
-fn run_with(add: CUfunction, memory: *mut u8) -> CUresult {
-    try_launch(add, (BYTES / 64 / 128) as c_uint, 128, &[memory as u64])
-}
 
 #[test]
 fn memory_that_is_registered_no_longer_is_a_fault() {

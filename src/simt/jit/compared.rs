@@ -1,4 +1,5 @@
-//! Predicates that are comparisons of integers.
+//! Predicates that are comparisons of integers: where it is known what was compared, code can compare again instead of keeping a bit for each
+//! lane, or compare the ends of a row instead of all lanes (`emit/alike.rs`).
 
 use std::collections::HashMap;
 
@@ -48,7 +49,7 @@ pub fn compared_by(inst: &Inst) -> Option<Comparison> {
 }
 
 /// Predicates that say the same wherever they are read as a comparison there would: they are written in one place, which nobody passes by who reads
-/// them, and what is compared has its value before the code runs. `reads_before`: registers that somebody may read whom no write has gone before.
+/// them, and what is compared has its value before the code runs. `reads_before`: registers that may be read before they are written.
 pub fn comparisons(body: &Body, reads_before: impl Fn(Register) -> bool) -> HashMap<Register, Comparison> {
     let mut written = vec![0u32; body.registers.len()];
     let mut found = HashMap::new();

@@ -2,7 +2,7 @@
 //! Whether that is so is asked once for several operations: what is computed from a NaN is NaN, so of a chain the end is looked at, and
 //! if that is one, the whole chain is done again.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::super::compute;
 use super::super::context::ROOM;
@@ -109,33 +109,13 @@ impl Emit<'_> {
         let (again, go) = (self.text.name("again"), self.text.name("go"));
         self.rarely(&any, &again, &go);
         self.text.label(&again);
-        match all.iter().any(|done| self.has_function(done.what)) {
-            true => self.do_each_again(all),
-            false => self.do_again(&all),
-        }
+        self.do_again(&all);
         self.jump(&go);
         self.text.label(&go);
     }
 
-    /// Those that have functions in registers.
-    fn do_each_again(&mut self, all: Vec<Done>) {
-        let mut written: HashSet<Register> = HashSet::new();
-        for done in all {
-            let raw = compute::takes_any_nan(done.what);
-            let mut sources = done.sources;
-            for (reg, values) in done.src.iter().zip(&mut sources) {
-                if written.contains(&reg.number) {
-                    *values = self.lanes_of(*reg, raw);
-                }
-            }
-            let exact = self.kernel(done.what, &[done.dst], &done.src, &sources);
-            self.write_lanes(done.dst, &exact[0]);
-            written.insert(done.dst.number);
-        }
-    }
-
-    /// One after the other in memory: what comes from elsewhere goes there once, and what comes out is taken from there at the end. It is rarely done, and
-    /// much of the code if each went there and back by itself.
+    /// One after the other, by the interpreter's kernels, in memory: what comes from elsewhere goes there once, and what comes out is taken from
+    /// there at the end. This is rarely run, and would be much of the code if each operand went there and back for each operation.
     fn do_again(&mut self, all: &[Done]) {
         let mut places: HashMap<&[String], u32> = HashMap::new();
         let mut written: BTreeMap<Register, (Reg, u32)> = BTreeMap::new();

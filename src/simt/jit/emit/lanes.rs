@@ -275,11 +275,6 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether [`Emit::kernel`] calls a function of the module.
-    pub(super) fn has_function(&self, what: Compute) -> bool {
-        unit::of(what).is_some() && unit::has(self.level)
-    }
-
     /// An approximation by its function of the module.
     fn on_unit(&mut self, op: approx::Op, sources: &[Vec<String>]) -> Vec<String> {
         let name = unit::name(op);

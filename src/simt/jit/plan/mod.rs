@@ -557,7 +557,7 @@ impl Plan {
             }
             unit.successors(|to| work.push(to));
         }
-        // Lanes that go apart there go on together, for all others are gone.
+        // Code for a part of a warp leaves where lanes part that were not seen to: then it is of no use to those that are left.
         let parts_unseen = |exit: &Exit| match exit {
             Exit::Branch { guard, at, divides, .. } => {
                 at.is_some() && !divides && !self.kinds[guard.reg.number as usize].is_line()
