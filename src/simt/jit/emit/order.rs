@@ -8,7 +8,7 @@
 //!
 //! Nothing is reordered across what others might see: stores to memory, calls, labels.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::super::text::Text;
@@ -146,9 +146,7 @@ fn block_at_end(text: &str) -> &str {
 
 /// Gives the label of the block that the lines end in, if it is not the one that they begin in.
 fn put(out: &mut String, lines: &[Line<'_>], registers: usize, mut names: Option<&mut Text>) -> Option<String> {
-    let at_work = lines.iter().filter(|line| line.is_of_vectors());
-    let at_work: BTreeSet<&str> = at_work.flat_map(|line| [line.reads, line.writes]).flatten().collect();
-    if lines.len() < LONG || at_work.len() <= registers {
+    if lines.len() < LONG || most_at_once(lines) <= registers {
         lines.iter().for_each(|line| out.push_str(line.text));
         return None;
     }
@@ -200,6 +198,28 @@ fn put(out: &mut String, lines: &[Line<'_>], registers: usize, mut names: Option
         }
     }
     end
+}
+
+/// How many registers of vectors hold something that is still wanted, at most, if the lines keep their order.
+fn most_at_once(lines: &[Line<'_>]) -> usize {
+    // From where to where: what is read first has come from before, what is written last may go on.
+    let mut spans: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_of_vectors()) {
+        if let Some(register) = line.reads {
+            spans.entry(register).or_insert((0, at)).1 = at;
+        }
+        if let Some(register) = line.writes {
+            spans.entry(register).or_insert((at, at)).1 = lines.len();
+        }
+    }
+    let mut changes: Vec<(usize, isize)> = spans.values().flat_map(|&(from, to)| [(from, 1), (to, -1)]).collect();
+    changes.sort_unstable();
+    let (mut now, mut most) = (0_isize, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    most.unsigned_abs()
 }
 
 /// A jump that nobody takes, behind lines with these results: gives the label of what follows.
