@@ -320,7 +320,8 @@ fn shared_by_rank(address: u32, env: &Env<'_>) -> Place {
     let rank = peers::rank_of(address);
     let blocks = env.peers;
     if rank == env.rank || blocks == 1 {
-        return shared(i64::from(address) - i64::from(env.shared_start()), env);
+        // Just before the window, addresses are those that begin with ones.
+        return shared(i64::from(address.wrapping_sub(env.shared_start()) as i32), env);
     }
     let gone = env.gone >> rank.min(31) & 1 == 1;
     Place {

@@ -49,8 +49,10 @@ const WINDOW_BUDGET: u32 = 40 << 10;
 const ALONE: Duration = Duration::from_micros(8);
 /// Frames that a chain of calls may have.
 const MAX_DEPTH: u64 = 1 << 14;
-/// Bytes between a block's shared and local windows that are neither's: what runs over the one does not land in the other.
+/// Bytes before a block's shared window, and between it and its local one, that are neither's: what runs over the one does not land in
+/// the other.
 const GUARD: u64 = 4096;
+const _: () = assert!(GUARD >= jit::AROUND);
 /// A worker takes as many short blocks at a time as fill this time, and so many at most: those that follow each other in one worker
 /// share what they touch, and the workers do not fight over the number of the next one.
 const BATCH: Duration = Duration::from_micros(20);
@@ -827,17 +829,18 @@ impl Grid {
         let shared = u64::from(self.shared_bytes).next_multiple_of(256);
         let local_bytes = u64::from(self.local_stride) * u64::from(form.bundles * form.kernel.width * WARP as u32);
         // Shared windows first, each where its rank says, then the local ones.
-        let first_local = u64::from(peers - 1) * peers::STRIDE + shared + GUARD;
+        let first_local = GUARD + u64::from(peers - 1) * peers::STRIDE + shared + GUARD;
         let local_window = local_bytes.next_multiple_of(256) + 256;
         let used = u64::from(peers) * (shared + local_window);
         let scratch = Scratch::of(first_local + u64::from(peers) * local_window, used)?;
         let base = scratch.region.start();
+        let first_shared = base + GUARD;
         let team = Team::new((0..peers).map(|rank| BlockEnv {
             env: Way { grid: self, form },
             view: self.view,
             ctaid: [0; 3],
             seat: number * peers + rank,
-            shared: base + u64::from(rank) * peers::STRIDE,
+            shared: first_shared + u64::from(rank) * peers::STRIDE,
             shared_bytes: self.shared_bytes,
             shared_window: shared.max(1) as u32,
             rank,
@@ -936,7 +939,7 @@ impl Scratch {
     /// What a block finds in its shared memory is to depend on the seed alone, not on who was there before.
     fn clear_shared(&mut self, peers: u32, bytes: u32) {
         for rank in 0..u64::from(peers) {
-            let start = self.region.start() + rank * peers::STRIDE;
+            let start = self.region.start() + GUARD + rank * peers::STRIDE;
             // SAFETY: shared windows of the blocks that run here lie there (`Grid::place`), and none of them runs yet.
             unsafe { std::ptr::write_bytes(start as *mut u8, 0, bytes as usize) };
         }

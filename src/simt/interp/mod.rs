@@ -28,6 +28,7 @@ mod collective;
 pub mod compile;
 mod frame;
 mod gather;
+mod handed;
 mod inspect;
 mod join;
 mod march;

@@ -26,6 +26,7 @@ use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
 use super::collective;
 use super::compile::Pc;
+use super::handed;
 
 /// Instructions that code runs until it comes back for a look at the clock.
 pub(super) fn budget() -> i64 {
@@ -676,6 +677,7 @@ impl Run {
         // SAFETY: whoever has entered the code holds both until it returns, and the warps that it runs.
         let (exec, native, saved) = unsafe { (&*self.exec, &*self.native, (*self.context.warp).saved) };
         let stretch = &native.stretches[stretch as usize];
+        handed::note(exec, pc, stretch.count);
         // SAFETY: slots are the window's of the function for which the code was made, and places as long as it says.
         unsafe { moves::leave(&stretch.operands, regs, saved, lanes) };
         let mut sites = stretch.sites.iter().peekable();

@@ -115,6 +115,9 @@ pub const NOWHERE: Pc = Pc::MAX;
 /// Where lanes that take no part in a store write to.
 pub const SCRATCH: usize = 64;
 
+/// Bytes before and behind a block's shared window that code may read, and write as they are: lanes that do not run lie there.
+pub const AROUND: u64 = 2048;
+
 /// What code and its helpers share: the code's one argument besides who enters where.
 #[repr(C)]
 pub struct Context {

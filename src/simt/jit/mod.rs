@@ -46,6 +46,7 @@ use moves::Stand;
 use object::Code;
 use plan::Plan;
 
+pub use context::AROUND;
 pub use emit::{For, Input, part_lanes};
 pub use plan::{Pc, Rows};
 pub use seen::{JUMPED, PARTED, PASSED, Seen, Ways};

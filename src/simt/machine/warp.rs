@@ -181,11 +181,17 @@ pub unsafe fn match_lanes(cx: &Cx<'_>, all: bool, dst: Slot, dst_pred: Option<Sl
         // SAFETY: `a` is a slot of the running window, in which all 32 lanes of a warp have a value.
         let values: [u64; WARP] = std::array::from_fn(|lane| unsafe { warp.get(a, lane) });
         let mut result = [0u32; WARP];
-        for i in bits(warp.active) {
-            // SAFETY: `members` is a slot of the running window, or a number.
-            let group = unsafe { warp.partners(Some(members), i) };
-            let same = (0..WARP).fold(0, |same, j| same | u32::from(values[j] == values[i]) << j);
-            result[i] = if all && same & group != group { 0 } else { same & group };
+        // One value after the other: often there are few, or one.
+        let mut left = warp.active;
+        while left != 0 {
+            let value = values[left.trailing_zeros() as usize];
+            let same = (0..WARP).fold(0, |same, j| same | u32::from(values[j] == value) << j);
+            for i in bits(left & same) {
+                // SAFETY: `members` is a slot of the running window, or a number.
+                let group = unsafe { warp.partners(Some(members), i) };
+                result[i] = if all && same & group != group { 0 } else { same & group };
+            }
+            left &= !same;
         }
         for i in bits(warp.active) {
             // SAFETY: `dst` and `dst_pred` are slots of the running window.

@@ -690,9 +690,8 @@ impl Emit<'_> {
                 safe = low;
             }
             Space::Shared => {
-                let shared = self.field(offset_of!(Context, shared), "i64", true);
-                let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
                 let start = self.field(offset_of!(Context, shared_start), "i64", true);
+                let mut distances = Vec::with_capacity(bases.len());
                 for base in bases {
                     let mut distance = match is_narrow(address) {
                         true => self.text.value(format!("zext i32 {base} to i64")),
@@ -702,12 +701,9 @@ impl Emit<'_> {
                     if !absolute {
                         distance = self.text.value(format!("sub i64 {distance}, {start}"));
                     }
-                    distance = self.text.value(format!("and i64 {distance}, 4294967295"));
-                    let end = self.text.value(format!("add i64 {distance}, {reach}"));
-                    let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
-                    bad = self.or(bad, beyond);
-                    at.push(self.text.value(format!("add i64 {shared}, {distance}")));
+                    distances.push(self.text.value(format!("and i64 {distance}, 4294967295")));
                 }
+                (at, bad) = self.in_window(distances, reach, step);
             }
             Space::Param => {
                 let param = self.field(offset_of!(Context, param), "i64", true);

@@ -7,8 +7,10 @@ use crate::isa::lanes::Width;
 use crate::program::{Inst, Op, Ordering, Reg, Register, Role, Space};
 
 use super::super::Pc;
+use super::super::compute::bits_of;
 use super::super::context::{Context, Stretch, step};
 use super::super::plan::{Exit, Stick};
+use super::super::text::Form;
 use super::Emit;
 
 impl Emit<'_> {
@@ -87,14 +89,21 @@ impl Emit<'_> {
             }
             Op::Within(within) => self.within(within, op, pc),
             Op::ConvertAddress {
-                space: space @ (Space::Shared | Space::Generic | Space::Global | Space::Const),
+                space: Space::Local,
+                to_generic,
+                dst,
+                src,
+            } if dst.width == src.width && dst.width == Width::B64 => self.convert_local(*to_generic, *dst, *src),
+            Op::ConvertAddress {
+                space,
                 to_generic,
                 dst,
                 src,
             } if dst.width == src.width && dst.width == Width::B64 => {
                 let base = match space {
                     Space::Shared => self.field(offset_of!(Context, cluster_shared), "i64", true),
-                    _ => "0".to_owned(),
+                    Space::Param => self.field(offset_of!(Context, param), "i64", true),
+                    Space::Local | Space::Generic | Space::Global | Space::Const => "0".to_owned(),
                 };
                 let change = if *to_generic { "add" } else { "sub" };
                 if self.kind(dst.number).is_line() && self.kind(src.number).is_line() {
@@ -114,6 +123,13 @@ impl Emit<'_> {
                         .collect();
                     self.write_lanes(*dst, &values);
                 }
+            }
+            Op::FrameAddress { dst, offset } if matches!(dst.width, Width::B32 | Width::B64) => {
+                let frame = self.field(offset_of!(Context, frame), "i64", true);
+                let address = self.text.value(format!("add i64 {frame}, {offset}"));
+                let bits = bits_of(dst.width).unwrap_or(64);
+                let address = self.text.resize(Form::One, 64, &address, bits, false);
+                self.write_same(*dst, &[address]);
             }
             Op::Shuffle { .. } => {
                 if !self.shuffle(op) {
@@ -156,6 +172,30 @@ impl Emit<'_> {
             | Op::Joint(_)
             | Op::Syscall { .. } => unreachable!("lanes leave before these: the plan says so"),
         }
+    }
+
+    /// `cvta.local`, `cvta.to.local`: each lane's local memory has a place of its own.
+    fn convert_local(&mut self, to_generic: bool, dst: Reg, src: Reg) {
+        let ty = self.form().int(64);
+        let local = self.splat("i64", "%local");
+        let stride = self.field(offset_of!(Context, local_stride), "i64", true);
+        let strides = self.splat("i64", &stride);
+        let change = if to_generic { "add" } else { "sub" };
+        let values = self.lanes_of(src, false);
+        let values: Vec<String> = values
+            .iter()
+            .enumerate()
+            .map(|(part, value)| {
+                let lanes: Vec<String> = (0..self.lanes)
+                    .map(|lane| format!("i64 {}", part as u32 * self.lanes + lane))
+                    .collect();
+                let lanes = format!("<{}>", lanes.join(", "));
+                let own = self.text.binary("mul", &ty, &strides, &lanes);
+                let start = self.text.binary("add", &ty, &local, &own);
+                self.text.binary(change, &ty, value, &start)
+            })
+            .collect();
+        self.write_lanes(dst, &values);
     }
 
     /// LLVM moves nothing past a strong access, leaves none of them out and makes no two of them one. For the CPU no more is needed:

@@ -29,6 +29,7 @@ mod alike;
 mod apart;
 mod atomic;
 mod copy;
+mod ends;
 mod exact;
 mod flow;
 mod group;

@@ -442,7 +442,7 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
         // Whoever names the same members is told the same.
         Op::Vote { members, .. } => told(*members, of),
         Op::Redux { members, .. } => told(Some(*members), of),
-        Op::Activemask { .. } => Kind::SAME,
+        Op::Activemask { .. } | Op::FrameAddress { .. } => Kind::SAME,
         // All lanes ask for the same one, which is there.
         Op::Shuffle {
             mode: ShuffleMode::Idx,
@@ -466,7 +466,6 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
         | Op::Match { .. }
         | Op::Elect { .. }
         | Op::ReadSpecial { .. }
-        | Op::FrameAddress { .. }
         | Op::IsSpace { .. }
         | Op::Within(_)
         | Op::Nanosleep
