@@ -132,11 +132,16 @@ impl Emit<'_> {
                 self.write_same(*dst, &[address]);
             }
             Op::Shuffle { .. } => {
-                if !self.shuffle(op) {
+                if !self.shuffle(op, pc) {
                     self.step(op, pc, None);
                 }
             }
-            Op::WarpBarrier { .. } | Op::Vote { .. } | Op::Redux { .. } | Op::Activemask { .. } | Op::Elect { .. } => {
+            Op::WarpBarrier { .. }
+            | Op::Vote { .. }
+            | Op::Redux { .. }
+            | Op::Activemask { .. }
+            | Op::Elect { .. }
+            | Op::Match { .. } => {
                 if !self.collective(op, pc) {
                     self.step(op, pc, None);
                 }
@@ -150,7 +155,6 @@ impl Emit<'_> {
             // As the interpreter's: a full one, whatever it asks for.
             Op::Fence { .. } => self.text.line("fence seq_cst"),
             Op::ConvertAddress { .. }
-            | Op::Match { .. }
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }

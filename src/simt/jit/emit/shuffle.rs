@@ -1,16 +1,26 @@
 //! Shuffles of a whole warp: permutations of a register's parts. Whether a lane finds what it asks for follows from its
 //! number, `b` and `c` alone (`isa::shuffle`), so that constants of the program are a constant permutation.
 
-use crate::isa::lanes::Width;
 use crate::isa::{Level, shuffle};
 use crate::program::{Op, Reg, ShuffleMode};
 
+use super::super::Pc;
 use super::super::text::Form;
 use super::{Called, Emit, LANES};
 
 impl Emit<'_> {
     /// A shuffle; `false`: for the interpreter.
-    pub(super) fn shuffle(&mut self, op: &Op) -> bool {
+    pub(super) fn shuffle(&mut self, op: &Op, pc: Pc) -> bool {
+        let Op::Shuffle { members, .. } = op else { return false };
+        let Some(met) = self.members(*members) else {
+            return false;
+        };
+        // Who takes part makes no difference to what moves.
+        self.where_met(met, (op, pc), |this, _| this.shuffled(op));
+        true
+    }
+
+    fn shuffled(&mut self, op: &Op) {
         let Op::Shuffle {
             mode,
             dst,
@@ -18,15 +28,11 @@ impl Emit<'_> {
             a,
             b,
             c,
-            members,
+            ..
         } = op
         else {
-            return false;
+            return;
         };
-        // Who takes part makes no difference to what moves.
-        if self.members(*members).is_none() {
-            return false;
-        }
         let constant = |reg: &Reg| self.input.body.constant(reg.number).map(|bits| bits as u32);
         let (constant_b, constant_c) = (constant(b), constant(c));
         if self.kind(dst.number).is_line() {
@@ -36,7 +42,7 @@ impl Emit<'_> {
             if let Some(predicate) = dst_pred {
                 self.write_same(*predicate, &["true".to_owned()]);
             }
-            return true;
+            return;
         }
         match (constant_b, constant_c) {
             (Some(b), Some(c)) => self.shuffle_by_constants(*mode, (*dst, *dst_pred), *a, b, c),
@@ -54,7 +60,6 @@ impl Emit<'_> {
                 }
             }
         }
-        true
     }
 
     /// Whether lanes have found what they asked for. Where that is kept as one bit, all have: the plan says so.
@@ -80,11 +85,7 @@ impl Emit<'_> {
                 .value(format!("extractelement {ty} {}, i64 {lane}", values[part as usize]));
         }
         let lane = self.line_of(b, false).0.swap_remove(0);
-        let lane = self.text.value(format!("and i32 {lane}, {}", LANES - 1));
-        let lane = self.text.value(format!("zext i32 {lane} to i64"));
-        self.store_lanes("%scratch", 0, Width::B32, &values);
-        let at = self.text.value(format!("getelementptr i32, ptr %scratch, i64 {lane}"));
-        self.text.value(format!("load i32, ptr {at}"))
+        self.lane_in_memory(32, &values, &lane)
     }
 
     fn shuffle_by_constants(&mut self, mode: ShuffleMode, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, b: u32, c: u32) {

@@ -1,96 +1,255 @@
-//! What lanes of a warp find out together: votes, sums over lanes, who is there. Here where the whole warp is at the
-//! instruction, and all lanes name the same members: then nobody is missing, whoever they are (the interpreter's
-//! `warp::gathered`). Everything else is the interpreter's.
+//! What lanes of a warp find out together: votes, sums over lanes, who is there, who has the same value. Here where all lanes that run name
+//! the same members, and none of those is missing that has not ended (the interpreter's `warp::gathered`). Everything else is the
+//! interpreter's.
 
+use std::mem::offset_of;
+
+use crate::isa::lanes::Width;
 use crate::program::{Op, ReduxOp, Reg, Value, VoteMode};
 
 use super::super::Pc;
+use super::super::compute::bits_of;
+use super::super::context::{Context, Warp};
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::Emit;
+use super::{Emit, LANES};
+
+/// Lanes that meet.
+pub(super) struct Met {
+    /// A word with their bits: all that are named, and run.
+    pub(super) group: String,
+    /// Whether somebody is missing, if that may be.
+    missing: Option<String>,
+}
 
 impl Emit<'_> {
     /// An operation of lanes together; `false`: for the interpreter.
     pub(super) fn collective(&mut self, op: &Op, pc: Pc) -> bool {
-        match op {
+        let members = match op {
             // For any lanes: nobody is waited for.
             Op::Activemask { dst } => {
                 let here = self.mask_bits();
                 self.write_same(*dst, &[here]);
-                true
+                return true;
             }
-            Op::WarpBarrier { members } => {
-                let met = self.members(Some(*members)).is_some();
-                if met {
-                    // Accesses stay on their side of it.
-                    self.text.line("fence syncscope(\"singlethread\") seq_cst");
-                }
-                met
-            }
+            Op::Vote { members, .. } => *members,
+            Op::Redux { op: what, .. } if folds(*what).is_none() => return false,
+            Op::Match { a, .. } if bits_of(a.width).is_none_or(|bits| bits < 32) => return false,
+            Op::WarpBarrier { members }
+            | Op::Redux { members, .. }
+            | Op::Elect { members, .. }
+            | Op::Match { members, .. } => Some(*members),
+            _ => return false,
+        };
+        let Some(met) = self.members(members) else {
+            return false;
+        };
+        self.where_met(met, (op, pc), |this, group| match op {
+            // Accesses stay on their side of it.
+            Op::WarpBarrier { .. } => this.text.line("fence syncscope(\"singlethread\") seq_cst"),
             Op::Vote {
                 mode,
                 dst,
                 pred: (pred, negated),
-                members,
-            } => match self.members(*members) {
-                Some(group) => {
-                    let result = self.vote(*mode, (*pred, *negated), &group);
-                    self.write_same(*dst, &[result]);
-                    true
+                ..
+            } => {
+                let result = this.vote(*mode, (*pred, *negated), group);
+                this.write_same(*dst, &[result]);
+            }
+            Op::Redux { op: what, dst, a, .. } => {
+                if let Some(fold) = folds(*what) {
+                    let total = this.redux(*a, group, fold);
+                    this.write_same(*dst, &[total]);
                 }
-                None => false,
-            },
-            Op::Redux {
-                op: what,
-                dst,
-                a,
-                members,
-            } => match (self.members(Some(*members)), folds(*what)) {
-                (Some(group), Some(fold)) => {
-                    self.redux(op, pc, (*dst, *a), &group, fold);
-                    true
+            }
+            Op::Elect { dst, dst_pred, .. } => {
+                // The lowest, as the interpreter does.
+                let leader = this
+                    .text
+                    .value(format!("call i32 @llvm.cttz.i32(i32 {group}, i1 false)"));
+                if let Some(dst) = dst {
+                    this.write_same(*dst, std::slice::from_ref(&leader));
                 }
-                _ => false,
-            },
-            Op::Elect { dst, dst_pred, members } => match self.members(Some(*members)) {
-                Some(group) => {
-                    // The lowest, as the interpreter does.
-                    let leader = self
-                        .text
-                        .value(format!("call i32 @llvm.cttz.i32(i32 {group}, i1 false)"));
-                    if let Some(dst) = dst {
-                        self.write_same(*dst, std::slice::from_ref(&leader));
-                    }
-                    let all = self.splat("i32", &leader);
-                    let ty = self.form().int(32);
-                    let leads: Vec<String> = (0..self.parts)
-                        .map(|part| {
-                            let lanes = self.lane_numbers(part);
-                            self.text.value(format!("icmp eq {ty} {all}, {lanes}"))
-                        })
-                        .collect();
-                    self.write_lanes(*dst_pred, &leads);
-                    true
-                }
-                None => false,
-            },
-            _ => false,
-        }
+                let all = this.splat("i32", &leader);
+                let ty = this.form().int(32);
+                let leads: Vec<String> = (0..this.parts)
+                    .map(|part| {
+                        let lanes = this.lane_numbers(part);
+                        this.text.value(format!("icmp eq {ty} {all}, {lanes}"))
+                    })
+                    .collect();
+                this.write_lanes(*dst_pred, &leads);
+            }
+            Op::Match {
+                all, dst, dst_pred, a, ..
+            } => this.match_lanes(*all, (*dst, *dst_pred), *a, group),
+            _ => unreachable!("asked for above"),
+        });
+        true
     }
 
-    /// The members that all lanes name, where the whole warp is here; without `.sync`, everybody.
-    pub(super) fn members(&mut self, members: Option<Value<Reg>>) -> Option<String> {
-        if self.mask.is_some() {
-            return None;
-        }
-        match members {
-            None => Some("-1".to_owned()),
+    /// Carries an operation out where nobody is missing; elsewhere the interpreter does.
+    pub(super) fn where_met(&mut self, met: Met, (op, pc): (&Op, Pc), carry_out: impl FnOnce(&mut Self, &str)) {
+        let Some(missing) = met.missing else {
+            carry_out(self, &met.group);
+            return;
+        };
+        let [fast, slow, done] = ["fast", "slow", "done"].map(|what| self.text.name(what));
+        self.branch(&missing, &slow, &fast);
+        self.text.label(&slow);
+        self.step(op, pc, None);
+        self.jump(&done);
+        self.text.label(&fast);
+        carry_out(self, &met.group);
+        self.jump(&done);
+        self.text.label(&done);
+    }
+
+    /// The members that all lanes name; without `.sync`, those that run. `None`: not here.
+    pub(super) fn members(&mut self, members: Option<Value<Reg>>) -> Option<Met> {
+        let whole = self.mask.is_none();
+        let mut missing = None;
+        let named = match members {
+            None => None,
             Some(Value::Immediate(members)) => Some(Form::One.constant(32, members.into())),
+            Some(Value::Register(reg)) if reg.width != Width::B32 => return None,
             Some(Value::Register(reg)) if self.kind(reg.number).is_same() => {
                 Some(self.line_of(reg, false).0.swap_remove(0))
             }
-            Some(Value::Register(_)) => None,
+            Some(Value::Register(reg)) => {
+                let values = self.lanes_of(reg, false);
+                let running = self.mask_bits();
+                let first = self.first_of_lanes(32, &values, &running);
+                let all = self.splat("i32", &first);
+                let ty = self.form().int(32);
+                let mut others: Vec<String> = values
+                    .iter()
+                    .map(|value| self.text.value(format!("icmp ne {ty} {value}, {all}")))
+                    .collect();
+                if let Some(mask) = self.mask.clone() {
+                    others = self.each(&others, &mask, "and");
+                }
+                missing = Some(self.any(&others));
+                Some(first)
+            }
+        };
+        if whole {
+            let group = named.unwrap_or_else(|| "-1".to_owned());
+            return Some(Met { group, missing });
         }
+        let running = self.mask_bits();
+        let Some(named) = named else {
+            return Some(Met {
+                group: running,
+                missing,
+            });
+        };
+        let warp = self.field(offset_of!(Context, warp), "ptr", false);
+        let at = self.place(&warp, offset_of!(Warp, live));
+        let live = self.text.value(format!("load i32, ptr {at}"));
+        let group = self.text.binary("and", "i32", &named, &running);
+        let wanted = self.text.binary("and", "i32", &named, &live);
+        let are_fewer = self.text.value(format!("icmp ne i32 {wanted}, {group}"));
+        let missing = self.or(missing, are_fewer);
+        Some(Met { group, missing })
+    }
+
+    /// What the first of the lanes that run has, or any one if none does; vectors of 32 bits or more.
+    fn first_of_lanes(&mut self, bits: u32, values: &[String], running: &str) -> String {
+        let ty = self.form().int(bits);
+        if self.mask.is_none() {
+            return self.text.value(format!("extractelement {ty} {}, i64 0", values[0]));
+        }
+        let first = self
+            .text
+            .value(format!("call i32 @llvm.cttz.i32(i32 {running}, i1 false)"));
+        self.lane_in_memory(bits, values, &first)
+    }
+
+    /// What the lane of this number has, counted modulo as many as there are.
+    pub(super) fn lane_in_memory(&mut self, bits: u32, values: &[String], lane: &str) -> String {
+        let lane = self.text.value(format!("and i32 {lane}, {}", LANES - 1));
+        let lane = self.text.value(format!("zext i32 {lane} to i64"));
+        let width = if bits == 64 { Width::B64 } else { Width::B32 };
+        self.store_lanes("%scratch", 0, width, values);
+        let at = self
+            .text
+            .value(format!("getelementptr i{bits}, ptr %scratch, i64 {lane}"));
+        self.text.value(format!("load i{bits}, ptr {at}"))
+    }
+
+    /// `match.sync`: of the lanes that have the same value, those in the group.
+    fn match_lanes(&mut self, all: bool, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, group: &str) {
+        let (form, bits) = (self.form(), bits_of(a.width).unwrap_or(32));
+        let (ty, words) = (form.int(bits), form.int(32));
+        let values = self.lanes_of(a, false);
+        let running = self.mask_bits();
+        let same_as = |this: &mut Self, value: &str| -> Vec<String> {
+            let value = this.splat(&format!("i{bits}"), value);
+            let values = values.iter();
+            values
+                .map(|one| this.text.value(format!("icmp eq {ty} {one}, {value}")))
+                .collect()
+        };
+        if all {
+            let first = self.first_of_lanes(bits, &values, group);
+            let same = same_as(self, &first);
+            let same = self.bits(&same);
+            let same = self.text.binary("and", "i32", &same, group);
+            let met = self.text.value(format!("icmp eq i32 {same}, {group}"));
+            let result = self.text.value(format!("select i1 {met}, i32 {group}, i32 0"));
+            self.write_same(dst, std::slice::from_ref(&result));
+            if let Some(predicate) = dst_pred {
+                let result = self.splat("i32", &result);
+                let zero = form.constant(32, 0);
+                let is_told = self.text.value(format!("icmp ne {words} {result}, {zero}"));
+                self.write_lanes(predicate, &vec![is_told; self.parts]);
+            }
+            return;
+        }
+        // One value after the other: often there are few, or one.
+        self.store_lanes("%scratch", 0, a.width, &values);
+        let [turn, next] = ["turn", "next"].map(|what| self.text.name(what));
+        let before = self.text.name("before");
+        self.jump(&before);
+        self.text.label(&before);
+        self.jump(&turn);
+        self.text.label(&turn);
+        let left = self.text.name("%v");
+        let still = self.text.name("%v");
+        let found: Vec<[String; 2]> = (0..self.parts)
+            .map(|_| [self.text.name("%v"), self.text.name("%v")])
+            .collect();
+        self.text.line(format!(
+            "{left} = phi i32 [ {running}, %{before} ], [ {still}, %{turn} ]"
+        ));
+        for [old, new] in &found {
+            self.text.line(format!(
+                "{old} = phi {words} [ zeroinitializer, %{before} ], [ {new}, %{turn} ]"
+            ));
+        }
+        let lane = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 true)"));
+        let lane = self.text.value(format!("zext i32 {lane} to i64"));
+        let at = self
+            .text
+            .value(format!("getelementptr i{bits}, ptr %scratch, i64 {lane}"));
+        let value = self.text.value(format!("load i{bits}, ptr {at}"));
+        let same = same_as(self, &value);
+        let word = self.bits(&same);
+        let told = self.text.binary("and", "i32", &word, group);
+        let told = self.splat("i32", &told);
+        for (same, [old, new]) in same.iter().zip(&found) {
+            let one = form.int(1);
+            self.text
+                .line(format!("{new} = select {one} {same}, {words} {told}, {words} {old}"));
+        }
+        let others = self.text.value(format!("xor i32 {word}, -1"));
+        self.text.line(format!("{still} = and i32 {left}, {others}"));
+        let more = self.text.value(format!("icmp ne i32 {still}, 0"));
+        self.branch(&more, &turn, &next);
+        self.text.label(&next);
+        let found: Vec<String> = found.into_iter().map(|[_, new]| new).collect();
+        self.write_lanes(dst, &found);
     }
 
     /// The numbers of a part's lanes.
@@ -129,20 +288,21 @@ impl Emit<'_> {
         }
     }
 
-    /// A reduction over the whole warp; of a part of it, the interpreter's.
-    fn redux(&mut self, op: &Op, pc: Pc, (dst, a): (Reg, Reg), group: &str, fold: Fold) {
-        let whole = self.text.value(format!("icmp eq i32 {group}, -1"));
-        let [fast, slow, done] = ["fast", "slow", "done"].map(|what| self.text.name(what));
-        self.branch(&whole, &fast, &slow);
-        self.text.label(&slow);
-        self.step(op, pc, None);
-        self.jump(&done);
-        self.text.label(&fast);
-        let values = self.lanes_of(a, false);
-        let total = self.folded(fold, 32, &values);
-        self.write_same(dst, &[total]);
-        self.jump(&done);
-        self.text.label(&done);
+    /// A reduction over a group.
+    fn redux(&mut self, a: Reg, group: &str, fold: Fold) -> String {
+        let mut values = self.lanes_of(a, false);
+        // Mostly it is the whole warp's.
+        if group != "-1" {
+            let (form, ty) = (self.form(), self.form().int(32));
+            let neutral = form.constant(32, fold.neutral(32));
+            let members = self.spread(group);
+            values = values
+                .iter()
+                .zip(&members)
+                .map(|(value, member)| self.text.select(form, &ty, member, value, &neutral))
+                .collect();
+        }
+        self.folded(fold, 32, &values)
     }
 
     /// All lanes of all parts in one number.
