@@ -73,6 +73,21 @@ mod tests {
                 "control/early_exit.ptx",
                 include_str!("../../tests/ptx/control/early_exit.ptx"),
             ),
+            (
+                "memory/columns_of_shared.ptx",
+                include_str!("../../tests/ptx/memory/columns_of_shared.ptx"),
+            ),
+            (
+                "memory/ends_of_shared.ptx",
+                include_str!("../../tests/ptx/memory/ends_of_shared.ptx"),
+            ),
+            ("memory/generic.ptx", include_str!("../../tests/ptx/memory/generic.ptx")),
+            ("memory/local.ptx", include_str!("../../tests/ptx/memory/local.ptx")),
+            ("warp/match.ptx", include_str!("../../tests/ptx/warp/match.ptx")),
+            (
+                "warp/met_in_a_branch.ptx",
+                include_str!("../../tests/ptx/warp/met_in_a_branch.ptx"),
+            ),
             ("saxpy.ptx", include_str!("../../tests/data/nvcc/saxpy.ptx")),
         ];
         for (name, text) in files {

@@ -1,4 +1,4 @@
-//! What compiled code hands to the interpreter, for whoever asks why a kernel is slow: `MARGAY_LOG=cuda::simt::interp::handed=debug`.
+//! What compiled code hands to the interpreter, for whoever asks why a kernel is slow: `MARGAY_LOG=margay::simt::interp::handed=debug`.
 
 use std::collections::HashMap;
 
