@@ -407,4 +407,31 @@ mod tests {
         let phi = format!("[ %p0, %{label} ], [ %p1, %go10 ]");
         assert!(lines.last().is_some_and(|line| line.contains(&phi)));
     }
+
+    /// A sum for each part, to which a number is added that is stored and loaded just before.
+    fn sums(parts: usize) -> String {
+        let mut lines = String::from("go1:\n");
+        for turn in 0..LONG {
+            for part in 0..parts {
+                let _ = write!(
+                    lines,
+                    "  store <8 x i32> %a{turn}, ptr %r{turn}.{part}\n  %x{turn}.{part} = load <8 x i32>, ptr %r{turn}.{part}\n  \
+                     %y{turn}.{part} = load <8 x i32>, ptr %r9999.{part}\n  \
+                     %z{turn}.{part} = add <8 x i32> %x{turn}.{part}, %y{turn}.{part}\n  \
+                     store <8 x i32> %z{turn}.{part}, ptr %r9999.{part}\n"
+                );
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn what_does_not_live_on_takes_no_register_from_sums() {
+        for (parts, stays) in [(4, true), (8, false)] {
+            let mut text = Text::default();
+            text.lines = sums(parts);
+            by_parts(&mut text, 0, 8, true);
+            assert_eq!(text.lines == sums(parts), stays, "{parts} sums");
+        }
+    }
 }
