@@ -1,4 +1,4 @@
-//! Shuffles of a whole warp: permutations of a register's parts. Whether a lane finds what it asks for follows from its
+//! Shuffles: permutations of a register's parts, whoever of the warp runs. Whether a lane finds what it asks for follows from its
 //! number, `b` and `c` alone (`isa::shuffle`), so that constants of the program are a constant permutation.
 
 use crate::isa::{Level, shuffle};

@@ -168,10 +168,15 @@ impl Emit<'_> {
 
     /// What the lane of this number has, counted modulo as many as there are.
     pub(super) fn lane_in_memory(&mut self, bits: u32, values: &[String], lane: &str) -> String {
-        let lane = self.text.value(format!("and i32 {lane}, {}", LANES - 1));
-        let lane = self.text.value(format!("zext i32 {lane} to i64"));
         let width = if bits == 64 { Width::B64 } else { Width::B32 };
         self.store_lanes("%scratch", 0, width, values);
+        self.lane_there(bits, lane)
+    }
+
+    /// The same where they are in scratch memory already.
+    fn lane_there(&mut self, bits: u32, lane: &str) -> String {
+        let lane = self.text.value(format!("and i32 {lane}, {}", LANES - 1));
+        let lane = self.text.value(format!("zext i32 {lane} to i64"));
         let at = self
             .text
             .value(format!("getelementptr i{bits}, ptr %scratch, i64 {lane}"));
@@ -228,12 +233,11 @@ impl Emit<'_> {
                 "{old} = phi {words} [ zeroinitializer, %{before} ], [ {new}, %{turn} ]"
             ));
         }
-        let lane = self.text.value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 true)"));
-        let lane = self.text.value(format!("zext i32 {lane} to i64"));
-        let at = self
+        // Under a guard perhaps nobody runs.
+        let lane = self
             .text
-            .value(format!("getelementptr i{bits}, ptr %scratch, i64 {lane}"));
-        let value = self.text.value(format!("load i{bits}, ptr {at}"));
+            .value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 false)"));
+        let value = self.lane_there(bits, &lane);
         let same = same_as(self, &value);
         let word = self.bits(&same);
         let told = self.text.binary("and", "i32", &word, group);
@@ -259,7 +263,7 @@ impl Emit<'_> {
         format!("<{}>", numbers.join(", "))
     }
 
-    /// What a vote of the whole warp says of a group: a bit, or one a lane.
+    /// What the vote of a group says: a bit, or one a lane.
     fn vote(&mut self, mode: VoteMode, (pred, negated): (Reg, bool), group: &str) -> String {
         let mut set = match self.kind(pred.number) {
             Kind::Line { .. } => {
