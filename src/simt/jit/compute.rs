@@ -142,6 +142,14 @@ pub fn takes_any_nan(op: Compute) -> bool {
         )
 }
 
+/// Moves one of so many operands of 32 bits, the first ones, as it is.
+pub fn moved(op: Compute) -> Option<usize> {
+    match op {
+        Compute::Logic(logic::Op::Selp { ty }) => (ty.bits() == Bits::B32).then_some(2),
+        op => op.is_copy().then_some(1),
+    }
+}
+
 /// A comparison of integers: how many bits they have, whether they are signed, and LLVM's word for it.
 pub fn of_integers(compare: Compare, of: Operands) -> Option<(u32, bool, &'static str)> {
     let (bits, signed) = match of {

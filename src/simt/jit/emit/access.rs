@@ -17,6 +17,9 @@ use super::super::text::Form;
 use super::place::{Located, Member, Moved, Multiple, Place, Spread};
 use super::{Emit, LANES};
 
+/// Bytes between rows that are looked at as one: not so many that those next to each other often lie in memory of different allocations.
+const FAR: u64 = 1 << 16;
+
 /// Where an access goes, the label behind it, if there are other ways there, and an address that may be read.
 type Way = (Place, Option<String>, String);
 
@@ -32,7 +35,7 @@ impl Emit<'_> {
         let Some((place, done, safe)) = self.way(address, moved, op, pc) else {
             return false;
         };
-        self.go_along(&place, false);
+        self.go_along((address.space, &place), false);
         self.either(address, moved, place, |this, place| {
             this.load_from(place, element, dst, &safe);
         });
@@ -113,10 +116,7 @@ impl Emit<'_> {
                 // By part, the vector of each element, or all of them in one.
                 let mut all = Vec::new();
                 for part in 0..self.parts {
-                    let (base, offset) = match &at[..] {
-                        [one] => (one.clone(), part as u64 * lanes * bytes),
-                        many => (many[part].clone(), 0),
-                    };
+                    let (base, offset) = self.first_of(at, part, bytes);
                     if self.is_matrix(bits, count) {
                         all.push(self.load_matrix(&base, (offset, bytes), count));
                         continue;
@@ -226,9 +226,10 @@ impl Emit<'_> {
         Some((located.place, Some(done), located.safe))
     }
 
-    /// An access of a loop through memory fetches ahead.
-    fn go_along(&mut self, place: &Place, stores: bool) {
-        if let Place::Lines { at, step, .. } = place
+    /// An access of a loop through memory fetches ahead. What a block shares is in the caches anyhow.
+    fn go_along(&mut self, (space, place): (Space, &Place), stores: bool) {
+        if space != Space::Shared
+            && let Place::Lines { at, step, .. } = place
             && let ([address], step @ 1..=16) = (&at[..], *step)
         {
             let address = address.clone();
@@ -294,7 +295,7 @@ impl Emit<'_> {
         let Some((place, done, _)) = self.way(address, moved, op, pc) else {
             return false;
         };
-        self.go_along(&place, true);
+        self.go_along((address.space, &place), true);
         let own = address.space == Space::Shared;
         self.either(address, moved, place, |this, place| {
             this.store_to(place, element, src, own)
@@ -361,7 +362,7 @@ impl Emit<'_> {
             Place::Lines { at, step: 0, .. } => {
                 // The last lane's stays.
                 for (number, base) in at.iter().enumerate() {
-                    let part = if at.len() == 1 { self.parts - 1 } else { number };
+                    let part = (number + 1) * self.parts / at.len() - 1;
                     for (k, values) in values.iter().enumerate() {
                         let last = self
                             .text
@@ -389,10 +390,7 @@ impl Emit<'_> {
             Place::Lines { at, .. } => {
                 let mask = self.mask.clone();
                 for part in 0..self.parts {
-                    let (base, offset) = match &at[..] {
-                        [one] => (one.clone(), part as u64 * lanes * bytes),
-                        many => (many[part].clone(), 0),
-                    };
+                    let (base, offset) = self.first_of(at, part, bytes);
                     let pointer = self.pointer(&base, offset);
                     if let Some(mask) = &mask {
                         self.store_masked((&values[0][part], &pointer), size, &mask[part], own);
@@ -621,7 +619,7 @@ impl Emit<'_> {
     }
 
     fn lanes_of_bases(&self, bases: usize) -> u64 {
-        if bases > 1 { self.lanes.into() } else { 32 }
+        u64::from(LANES) / bases as u64
     }
 
     /// Whether it has to be asked that an access of so many bytes, at an offset from an address's register, is at a multiple of
@@ -672,20 +670,26 @@ impl Emit<'_> {
             None => (vec!["0".to_owned()], true),
         };
         let offset = address.offset;
+        // Rows that lie near each other are looked at as one.
+        let begins = address.register.and_then(|reg| self.begins_of(reg.number));
+        let near = begins.and_then(Near::of);
         let mut bad = None;
         let mut at = Vec::new();
         let mut site = None;
         let mut safe = String::new();
         match address.space {
             Space::Generic | Space::Global | Space::Const => {
-                let (number, low, room) = self.site(reach);
+                let (number, low, room) = self.site(reach + near.as_ref().map_or(0, |near| near.span));
                 site = Some(number);
-                for base in bases {
+                for (number, base) in bases.into_iter().enumerate() {
                     let address = self.text.value(format!("add i64 {base}, {offset}"));
+                    at.push(address.clone());
+                    if near.as_ref().is_some_and(|near| near.least != number) {
+                        continue;
+                    }
                     let distance = self.text.value(format!("sub i64 {address}, {low}"));
                     let beyond = self.text.value(format!("icmp uge i64 {distance}, {room}"));
                     bad = self.or(bad, beyond);
-                    at.push(address);
                 }
                 safe = low;
             }
@@ -703,7 +707,10 @@ impl Emit<'_> {
                     }
                     distances.push(self.text.value(format!("and i64 {distance}, 4294967295")));
                 }
-                (at, bad) = self.in_window(distances, reach, step);
+                (at, bad) = match near.filter(|_| self.mask.is_none()) {
+                    Some(near) => self.rows_in_window(&distances[near.least], reach, &near),
+                    None => self.in_window(distances, reach, step),
+                };
             }
             Space::Param => {
                 let param = self.field(offset_of!(Context, param), "i64", true);
@@ -891,6 +898,26 @@ impl Emit<'_> {
             bad,
             site,
         })
+    }
+}
+
+/// Rows that lie at known distances from each other, not far.
+pub(super) struct Near {
+    /// Which of them begins first.
+    pub(super) least: usize,
+    /// How far each is behind that one.
+    pub(super) behind: Vec<u64>,
+    /// How far the last one is.
+    pub(super) span: u64,
+}
+
+impl Near {
+    /// `begins`: distances from one of them.
+    fn of(begins: Vec<i64>) -> Option<Near> {
+        let (least, &first) = begins.iter().enumerate().min_by_key(|(_, begin)| **begin)?;
+        let behind: Vec<u64> = begins.iter().map(|begin| begin.abs_diff(first)).collect();
+        let span = behind.iter().copied().max()?;
+        (span <= FAR).then_some(Near { least, behind, span })
     }
 }
 

@@ -171,12 +171,4 @@ impl Emit<'_> {
             })
             .collect()
     }
-
-    /// Where a part's first lane is: an address, and bytes behind it.
-    fn first_of(&self, at: &[String], part: usize, step: u64) -> (String, u64) {
-        match at {
-            [one] => (one.clone(), part as u64 * u64::from(self.lanes) * step),
-            many => (many[part].clone(), 0),
-        }
-    }
 }

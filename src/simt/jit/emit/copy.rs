@@ -115,9 +115,9 @@ impl Emit<'_> {
         let row = u64::from(self.lanes) * size;
         let ty = format!("<{} x i32>", row / 4);
         for part in 0..self.parts {
-            let [from, to] = [from, to].map(|at| match at {
-                [one] => self.pointer(one, part as u64 * row),
-                many => self.pointer(&many[part], 0),
+            let [from, to] = [from, to].map(|at| {
+                let (base, behind) = self.first_of(at, part, size);
+                self.pointer(&base, behind)
             });
             let values = self.text.value(format!("load {ty}, ptr {from}, align {size}"));
             self.text.line(format!("store {ty} {values}, ptr {to}, align {size}"));

@@ -7,22 +7,35 @@ use std::mem::offset_of;
 
 use super::super::context::{AROUND, Context};
 use super::super::text::Form;
+use super::access::Near;
 use super::{Emit, LANES};
 
 /// Addresses of lines, and whether a lane that runs leaves the window.
 pub(super) type Ends = (Vec<String>, Option<String>);
 
 impl Emit<'_> {
+    /// Rows of all lanes, of which the one that begins first is at such a distance.
+    pub(super) fn rows_in_window(&mut self, distance: &str, reach: u64, near: &Near) -> Ends {
+        let shared = self.field(offset_of!(Context, shared), "i64", true);
+        let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
+        let end = self.text.value(format!("add i64 {distance}, {}", reach + near.span));
+        let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
+        let first = self.text.value(format!("add i64 {shared}, {distance}"));
+        let at = near.behind.iter();
+        let at = at.map(|behind| self.text.value(format!("add i64 {first}, {behind}")));
+        (at.collect(), Some(beyond))
+    }
+
     /// Lines at such distances, numbers of 32 bits, from where the window begins, all of whose lanes reach so far together.
     pub(super) fn in_window(&mut self, distances: Vec<String>, reach: u64, step: u64) -> Ends {
         let shared = self.field(offset_of!(Context, shared), "i64", true);
         let all = self.field(offset_of!(Context, shared_bytes), "i64", true);
-        let lanes = if distances.len() == 1 { LANES } else { self.lanes };
+        let lanes = LANES / distances.len() as u32;
         // Of the line, but for the last lane.
         let line = step * u64::from(lanes - 1);
         let mask = self.mask.clone().filter(|_| line > 0 && line <= AROUND);
         let (mut at, mut bad) = (Vec::new(), None);
-        for (part, distance) in distances.into_iter().enumerate() {
+        for (number, distance) in distances.into_iter().enumerate() {
             let Some(mask) = &mask else {
                 let end = self.text.value(format!("add i64 {distance}, {reach}"));
                 let beyond = self.text.value(format!("icmp ugt i64 {end}, {all}"));
@@ -32,9 +45,14 @@ impl Emit<'_> {
             };
             let running = match lanes {
                 LANES => self.bits(mask),
-                _ => {
-                    let word = self.word_of(&mask[part]);
+                lanes if lanes == self.lanes => {
+                    let word = self.word_of(&mask[number]);
                     self.text.value(format!("zext i{lanes} {word} to i32"))
+                }
+                lanes => {
+                    let all = self.bits(mask);
+                    let from = self.text.value(format!("lshr i32 {all}, {}", number as u32 * lanes));
+                    self.text.value(format!("and i32 {from}, {}", (1u32 << lanes) - 1))
                 }
             };
             let [before, behind] = ["cttz", "ctlz"].map(|count| {

@@ -244,19 +244,15 @@ impl Emit<'_> {
     pub(super) fn part_ways(&mut self, guard: Guard, (taken, fall): (Node, Node), together: Option<Node>) {
         if self.full {
             let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
-            let holding = match self.row_of(guard, [taken, fall]) {
-                Some(row) => {
-                    let (alike, first) = self.is_alike(&row);
-                    let [one, apart] = ["one", "apart"].map(|what| self.text.name(what));
-                    self.branch(&alike, &one, &apart);
-                    self.text.label(&one);
-                    match guard.negated {
-                        true => self.branch(&first, &no, &yes),
-                        false => self.branch(&first, &yes, &no),
-                    }
+            let holding = match self.question_of(guard, [taken, fall]) {
+                Some(question) => {
+                    let [in_all, in_none] = self.answer(&question);
+                    let [others, apart] = ["others", "apart"].map(|what| self.text.name(what));
+                    self.branch(&in_all, &yes, &others);
+                    self.text.label(&others);
+                    self.branch(&in_none, &no, &apart);
                     self.text.label(&apart);
-                    let lanes = self.holding_of(&row);
-                    if guard.negated { self.not(&lanes) } else { lanes }
+                    self.lanes_that_say_yes(&question)
                 }
                 None => self.branching(guard),
             };

@@ -107,8 +107,8 @@ impl Emit<'_> {
                 };
                 let change = if *to_generic { "add" } else { "sub" };
                 if self.kind(dst.number).is_line() && self.kind(src.number).is_line() {
-                    let (values, _) = self.line_of(*src, false);
-                    let values: Vec<String> = values
+                    let values: Vec<String> = self
+                        .bases(*src, false, self.kept_bases_of(dst.number))
                         .iter()
                         .map(|value| self.text.binary(change, "i64", value, &base))
                         .collect();

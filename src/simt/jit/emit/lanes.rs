@@ -9,10 +9,10 @@ use crate::program::{Op, Reg};
 use super::super::Pc;
 use super::super::compute::{self, Emitter, bits_of};
 use super::super::context::{Context, LaneCall, ROOM};
-use super::super::plan::{Kind, Parts};
+use super::super::plan::Kind;
 use super::super::text::Form;
 use super::super::unit;
-use super::{Called, Emit};
+use super::{Called, Emit, LANES};
 
 impl Called {
     /// The kernel, and its constant.
@@ -33,7 +33,8 @@ impl Emit<'_> {
             self.step(op, pc, None);
             return;
         }
-        let raw = compute::takes_any_nan(what);
+        let moves = compute::moved(what).is_some() && dst.iter().all(|reg| self.is_lazy(*reg));
+        let raw = compute::takes_any_nan(what) || moves;
         let constants: Vec<Option<u64>> = src
             .iter()
             .map(|reg| self.input.body.constant(reg.number).map(|bits| bits as u64))
@@ -42,19 +43,10 @@ impl Emit<'_> {
         if line {
             self.must_not_wrap(what, src);
             let count = dst.iter().map(|reg| self.kept_bases_of(reg.number)).max().unwrap_or(1);
-            let sources: Vec<Vec<String>> = src
-                .iter()
-                .map(|&reg| {
-                    let (values, step) = self.line_of(reg, raw);
-                    self.by_part(reg, values, step, count)
-                })
-                .collect();
+            let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.bases(reg, raw, count)).collect();
             let mut results: Vec<Vec<String>> = vec![Vec::new(); dst.len()];
-            for part in 0..count {
-                let these: Vec<String> = sources
-                    .iter()
-                    .map(|values| values.get(part).unwrap_or(&values[0]).clone())
-                    .collect();
+            for number in 0..count {
+                let these: Vec<String> = sources.iter().map(|values| values[number].clone()).collect();
                 let mut emitter = Emitter {
                     text: &mut self.text,
                     form: Form::One,
@@ -103,7 +95,7 @@ impl Emit<'_> {
         let sources: Vec<Vec<String>> = src.iter().map(|&reg| self.lanes_of(reg, raw)).collect();
         let same = match src.get(1) {
             Some(&by) if compute::divides(what) && matches!(self.kind(by.number), Kind::Line { step: 0, .. }) => {
-                self.line_of(by, raw).0
+                self.bases(by, raw, self.parts)
             }
             Some(_) | None => Vec::new(),
         };
@@ -116,7 +108,7 @@ impl Emit<'_> {
                 text: &mut self.text,
                 form,
                 level: self.level,
-                same: same.get(part).or(same.first()).cloned(),
+                same: same.get(part).cloned(),
             };
             let Some(values) = emitter.emit(what, &these, &constants, dst.len()) else {
                 by_kernel = true;
@@ -164,16 +156,17 @@ impl Emit<'_> {
         }
     }
 
-    /// The numbers of a line, of as many parts.
-    pub(super) fn by_part(&mut self, reg: Reg, values: Vec<String>, step: u64, count: usize) -> Vec<String> {
-        if values.len() == count || step == 0 {
-            return values;
-        }
+    /// So many numbers of a line, for as many lanes each.
+    pub(super) fn bases(&mut self, reg: Reg, raw: bool, count: usize) -> Vec<String> {
+        let (values, step) = self.line_of(reg, raw);
         let bits = bits_of(reg.width).unwrap_or(32);
-        (0..count as u64)
-            .map(|part| {
-                let further = Form::One.constant(bits, step.wrapping_mul(part * u64::from(self.lanes)));
-                self.text.binary("add", &format!("i{bits}"), &values[0], &further)
+        (0..count)
+            .map(|number| {
+                let (value, further) = self.first_of(&values, number * self.parts / count, step);
+                match Form::One.constant(bits, further) {
+                    _ if further == 0 => value,
+                    further => self.text.binary("add", &format!("i{bits}"), &value, &further),
+                }
             })
             .collect()
     }
@@ -184,27 +177,17 @@ impl Emit<'_> {
             return;
         };
         let (bases, step) = self.line_of(src[at], false);
-        let last = if bases.len() == 1 {
-            31
-        } else {
-            i64::from(self.lanes) - 1
-        };
+        let last = i64::from(LANES) / bases.len() as i64 - 1;
         let far = i64::from(step as u32 as i32) * last;
         let extend = if signed { "sext" } else { "zext" };
         let mut bad: Option<String> = None;
-        let begins = match self.kind(src[at].number) {
-            Kind::Line {
-                parts: Parts::Rows(begins),
-                ..
-            } => Some(begins),
-            _ => None,
-        };
+        let begins = self.begins_of(src[at].number);
         let mut first: Option<String> = None;
-        for (part, base) in bases.into_iter().enumerate() {
+        for (number, base) in bases.into_iter().enumerate() {
             let wide = self.text.value(format!("{extend} i32 {base} to i64"));
             // Nor between its parts.
-            let begin = match (&first, begins) {
-                (Some(first), Some(begins)) => Some(self.text.value(format!("add i64 {first}, {}", begins[part]))),
+            let begin = match (&first, &begins) {
+                (Some(first), Some(begins)) => Some(self.text.value(format!("add i64 {first}, {}", begins[number]))),
                 _ => None,
             };
             if let Some(begin) = begin {
@@ -253,8 +236,9 @@ impl Emit<'_> {
             .zip(results)
             .map(|(reg, values)| {
                 let ty = self.form().int(bits_of(reg.width).unwrap_or(32));
-                values[..count]
+                values
                     .iter()
+                    .step_by(self.parts / count)
                     .map(|value| self.text.value(format!("extractelement {ty} {value}, i64 0")))
                     .collect()
             })

@@ -89,14 +89,11 @@ impl Emit<'_> {
         let lead = Some(around.0 % step).filter(|lead| lead + bytes <= step && lead.is_multiple_of(size));
         let lead = lead.unwrap_or(0);
         let behind = around.1.min(step - lead - bytes) / size * size;
-        let lines = if at.len() == 1 { self.parts as u64 } else { 1 };
+        let lines = (self.parts / at.len()) as u64;
         let end = lead + (lines * lanes - 1) * step + bytes + behind;
         let mut values = vec![Vec::new(); count as usize];
         for part in 0..self.parts {
-            let (base, first) = match at {
-                [one] => (one, part as u64 * lanes * step),
-                many => (&many[part], 0),
-            };
+            let (base, first) = self.first_of(at, part, step);
             let length = (lanes - 1) * step + lead + bytes;
             let starts: Vec<u64> = (0..length.div_ceil(chunk))
                 .map(|v| (first + v * chunk).min(end - chunk))
@@ -104,7 +101,7 @@ impl Emit<'_> {
             let vectors: Vec<String> = starts
                 .iter()
                 .map(|start| {
-                    let pointer = self.pointer(base, start.wrapping_sub(lead));
+                    let pointer = self.pointer(&base, start.wrapping_sub(lead));
                     self.text.value(format!("load {ty}, ptr {pointer}, align {size}"))
                 })
                 .collect();
@@ -142,10 +139,7 @@ impl Emit<'_> {
         let ty = self.form().int(bits);
         let all = (lanes - 1) * step + size * count;
         for part in 0..self.parts {
-            let (base, offset) = match at {
-                [one] => (one, part as u64 * lanes * step),
-                many => (&many[part], 0),
-            };
+            let (base, offset) = self.first_of(at, part, step);
             let sources: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
             for start in (0..all).step_by((lanes * size) as usize) {
                 let chosen: Vec<Option<(usize, u64)>> = (0..lanes)
@@ -157,7 +151,7 @@ impl Emit<'_> {
                     .collect();
                 let whole = self.pick(bits, &sources, &chosen);
                 let mask: Vec<String> = chosen.iter().map(|at| format!("i1 {}", at.is_some())).collect();
-                let pointer = self.pointer(base, offset + start);
+                let pointer = self.pointer(&base, offset + start);
                 self.text.line(format!(
                     "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {whole}, ptr {pointer}, i32 {size}, {} <{}>)",
                     self.form().int(1),

@@ -99,6 +99,10 @@ impl Emit<'_> {
         let mut work: Vec<Node> = (0..units.len() as Node).rev().collect();
         while let Some(number) = work.pop() {
             let unit = &units[number as usize];
+            // Behind a barrier all registers are at their places.
+            if self.packs.contains_key(&number) {
+                continue;
+            }
             let mut after = changed[number as usize].clone();
             for inst in &self.input.body.blocks[unit.block as usize].insts[unit.insts.clone()] {
                 inst.op.regs(|reg, role| {
@@ -210,16 +214,16 @@ impl Emit<'_> {
                     step,
                     lanes: LANES,
                 },
-                Parts::Rows(begins) => Kept::Rows {
+                Parts::Rows { begins, .. } => Kept::Rows {
                     bytes,
                     step,
                     lanes: self.lanes,
                     begins,
                 },
-                Parts::Each => Kept::Line {
+                Parts::Each { run } => Kept::Line {
                     bytes,
                     step,
-                    lanes: self.lanes,
+                    lanes: self.lanes * u32::from(run),
                 },
             },
             (_, Width::Pred) => Kept::Bits,

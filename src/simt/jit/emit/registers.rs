@@ -44,13 +44,13 @@ impl Emit<'_> {
         }
     }
 
-    /// How many numbers a line is.
+    /// How many numbers a line is: each stands for as many parts.
     pub(super) fn bases_of(&self, register: Register) -> usize {
         match self.kind(register) {
             Kind::Line {
-                parts: Parts::Rows(_) | Parts::Each,
+                parts: parts @ (Parts::Rows { .. } | Parts::Each { .. }),
                 ..
-            } => self.parts,
+            } => self.parts / usize::from(parts.run()),
             _ => 1,
         }
     }
@@ -58,29 +58,42 @@ impl Emit<'_> {
     /// How many of them are kept: the others follow from the first where it is known how.
     pub(super) fn kept_bases_of(&self, register: Register) -> usize {
         match self.kind(register) {
-            Kind::Line { parts: Parts::Each, .. } => self.parts,
+            Kind::Line {
+                parts: Parts::Each { run },
+                ..
+            } => self.parts / usize::from(run),
             _ => 1,
         }
     }
 
     /// The numbers of a line, from those that are kept.
     fn all_bases(&mut self, reg: Reg, kept: Vec<String>) -> Vec<String> {
-        let Kind::Line {
-            parts: Parts::Rows(begins),
-            ..
-        } = self.kind(reg.number)
-        else {
+        let Some(begins) = self.begins_of(reg.number) else {
             return kept;
         };
         let bits = bits_of(reg.width).unwrap_or(32);
         let first = &kept[0];
-        begins[..self.parts]
-            .iter()
-            .map(|&far| match far {
+        begins
+            .into_iter()
+            .map(|far| match far {
                 0 => first.clone(),
                 far => self.text.binary("add", &format!("i{bits}"), first, &far.to_string()),
             })
             .collect()
+    }
+
+    /// How far a line's numbers are from the first one, where that is known.
+    pub(super) fn begins_of(&self, register: Register) -> Option<Vec<i64>> {
+        match self.kind(register) {
+            Kind::Line {
+                parts: Parts::Rows { begins, run },
+                ..
+            } => {
+                let numbers = begins[..self.parts].iter().step_by(run.into());
+                Some(numbers.map(|&far| far.into()).collect())
+            }
+            _ => None,
+        }
     }
 
     /// Memory of the frame for a register.
@@ -206,24 +219,23 @@ impl Emit<'_> {
     /// All lanes of a line.
     pub(super) fn along(&mut self, bits: u32, bases: &[String], step: u64) -> Vec<String> {
         let element = format!("i{bits}");
-        let lanes = self.lanes;
-        let mut first: Option<String> = None;
+        let run = self.parts / bases.len();
+        let mut all = String::new();
         (0..self.parts)
             .map(|part| {
-                let (all, start) = match bases {
-                    [one] => {
-                        let all = match &first {
-                            Some(all) => all.clone(),
-                            None => self.splat(&element, one),
-                        };
-                        first = Some(all.clone());
-                        (all, part as u64 * u64::from(lanes))
-                    }
-                    many => (self.splat(&element, &many[part]), 0),
-                };
-                self.grown(bits, all, step, start)
+                if part % run == 0 {
+                    all = self.splat(&element, &bases[part / run]);
+                }
+                self.grown(bits, all.clone(), step, (part % run) as u64 * u64::from(self.lanes))
             })
             .collect()
+    }
+
+    /// Where a part of a line begins, which is one number or more that grow by so much with each lane: one of them, and how far behind it.
+    pub(super) fn first_of(&self, bases: &[String], part: usize, step: u64) -> (String, u64) {
+        let run = self.parts / bases.len();
+        let lanes = (part % run) as u64 * u64::from(self.lanes);
+        (bases[part / run].clone(), step.wrapping_mul(lanes))
     }
 
     /// A part's numbers that grow from a first one.
@@ -271,18 +283,19 @@ impl Emit<'_> {
         }
     }
 
-    /// Writes the numbers of a line: one for all, or one a part.
+    /// Writes the numbers of a line: one for all, or one for as many lanes each.
     pub(super) fn write_line(&mut self, reg: Reg, values: &[String]) {
         self.declare(reg.number);
         let bits = bits_of(reg.width).unwrap_or(32);
-        for part in 0..self.kept_bases_of(reg.number) {
-            let value = values.get(part).unwrap_or(&values[0]);
+        let kept = self.kept_bases_of(reg.number);
+        for number in 0..kept {
+            let value = &values[number * values.len() / kept];
             self.text
-                .line(format!("store i{bits} {value}, ptr %r{}.{part}", reg.number));
+                .line(format!("store i{bits} {value}, ptr %r{}.{number}", reg.number));
         }
     }
 
-    /// Writes one number for all lanes, or one a part, whatever the register's kind.
+    /// Writes one number for all lanes, or one for as many each, whatever the register's kind.
     pub(super) fn write_same(&mut self, reg: Reg, values: &[String]) {
         if self.kind(reg.number).is_line() {
             self.write_line(reg, values);

@@ -5,7 +5,7 @@ use crate::isa::lanes::Width;
 use crate::program::Reg;
 
 use super::super::compute::bits_of;
-use super::Emit;
+use super::{Emit, LANES};
 
 impl Emit<'_> {
     /// The numbers that are kept of a line from the window, where all lanes are on it.
@@ -13,8 +13,8 @@ impl Emit<'_> {
         let bits = bits_of(reg.width).unwrap_or(32);
         let slot = self.slot(reg.number);
         (0..self.kept_bases_of(reg.number))
-            .map(|part| {
-                let lane = part * self.lanes as usize;
+            .map(|number| {
+                let lane = number * LANES as usize / self.kept_bases_of(reg.number);
                 let at = self.place(window, slot + lane * bits as usize / 8);
                 self.text.value(format!("load i{bits}, ptr {at}{how}"))
             })

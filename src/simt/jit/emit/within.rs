@@ -15,7 +15,7 @@ use super::super::compute::bits_of;
 use super::super::context::{Context, Extent};
 use super::super::plan::Kind;
 use super::super::text::Form;
-use super::Emit;
+use super::{Emit, LANES};
 
 /// Where the register's value, that of the first of the lanes that are looked at, may be.
 struct Range {
@@ -60,7 +60,7 @@ impl Emit<'_> {
         }
         let (bases, step) = self.line_of(register, false);
         // From the first lane of a line to its last.
-        let lanes = if bases.len() == 1 { 32 } else { i64::from(self.lanes) };
+        let lanes = i64::from(LANES) / bases.len() as i64;
         let step = match register.width {
             Width::B32 => i64::from(step as u32 as i32),
             _ => step as i64,

@@ -1,4 +1,4 @@
-//! How a register's value is kept: one number for the warp, one a part, or one a lane.
+//! How a register's value is kept: one number for the warp, one a few parts, or one a lane.
 
 use crate::isa::lanes::Width;
 use crate::isa::{Compute, logic};
@@ -16,7 +16,7 @@ pub type Begins = [i32; MOST_PARTS];
 pub enum Kind {
     /// Nothing was written to it, as far as anybody has looked.
     Unknown,
-    /// One number, or one a part, from which it grows by `step` with each lane. The number, or each of them, is a multiple of
+    /// One number, or one a run of parts, from which it grows by `step` with each lane. The number, or each of them, is a multiple of
     /// two to the power of `align`.
     Line { step: u64, parts: Parts, align: u8 },
     /// A number a lane.
@@ -30,10 +30,10 @@ pub enum Kind {
 pub enum Parts {
     /// The line goes on from each to the next.
     One,
-    /// They begin so far from the first one.
-    Rows(Begins),
-    /// Nothing is known.
-    Each,
+    /// They begin so far from the first one; it goes on through runs of so many.
+    Rows { begins: Begins, run: u8 },
+    /// It goes on through runs of so many, between which nothing is known.
+    Each { run: u8 },
 }
 
 impl Parts {
@@ -41,35 +41,60 @@ impl Parts {
     pub(super) fn far(self, part: usize, step: u64, lanes: u32) -> Option<u64> {
         match self {
             Parts::One => Some(step.wrapping_mul(part as u64 * u64::from(lanes))),
-            Parts::Rows(begins) => Some(i64::from(begins[part]) as u64),
-            Parts::Each => None,
+            Parts::Rows { begins, .. } => Some(i64::from(begins[part]) as u64),
+            Parts::Each { .. } => None,
         }
     }
 
-    /// Parts of so many lanes that begin so far from the first one; in numbers of so many bits.
-    pub(super) fn of(width: Width, step: u64, lanes: u32, far: impl Fn(usize) -> Option<u64>) -> Parts {
-        let mut begins = Begins::default();
-        let mut goes_on = true;
+    /// Through how many parts the line goes on.
+    pub fn run(self) -> u8 {
+        match self {
+            Parts::One => MOST_PARTS as u8,
+            Parts::Rows { run, .. } | Parts::Each { run } => run,
+        }
+    }
+
+    /// Parts of so many lanes that begin so far from the first one; in numbers of so many bits. Where that is not known, the line
+    /// goes on through runs of so many.
+    pub(super) fn of(width: Width, step: u64, (lanes, run): (u32, u8), far: impl Fn(usize) -> Option<u64>) -> Parts {
+        let unknown = Parts::Each { run };
+        let cut = |number: u64| match width {
+            Width::B32 => Some(i64::from(number as u32 as i32)),
+            Width::B64 => Some(number as i64),
+            Width::Pred | Width::B16 | Width::B128 => None,
+        };
         let parts = (32 / lanes) as usize;
+        let mut begins = Begins::default();
         for (part, begin) in begins.iter_mut().enumerate().take(parts).skip(1) {
-            let Some(far) = far(part) else { return Parts::Each };
-            let one = step.wrapping_mul(part as u64 * u64::from(lanes));
-            let (far, one) = match width {
-                Width::B32 => (i64::from(far as u32 as i32), i64::from(one as u32 as i32)),
-                Width::B64 => (far as i64, one as i64),
-                Width::Pred | Width::B16 | Width::B128 => return Parts::Each,
-            };
-            goes_on &= far == one;
-            let Ok(far) = i32::try_from(far) else {
-                return Parts::Each;
+            let Some(Ok(far)) = far(part).and_then(cut).map(i32::try_from) else {
+                return unknown;
             };
             *begin = far;
         }
-        if goes_on { Parts::One } else { Parts::Rows(begins) }
+        let goes_on = |run: usize| {
+            (0..parts).all(|part| {
+                let on = step.wrapping_mul((part % run) as u64 * u64::from(lanes));
+                let on = (i64::from(begins[part - part % run]) as u64).wrapping_add(on);
+                cut(on) == Some(begins[part].into())
+            })
+        };
+        let mut run = parts;
+        while !goes_on(run) {
+            run /= 2;
+        }
+        match run == parts {
+            true => Parts::One,
+            false => Parts::Rows { begins, run: run as u8 },
+        }
     }
 
     pub(super) fn meet(self, other: Parts) -> Parts {
-        if self == other { self } else { Parts::Each }
+        match self == other {
+            true => self,
+            false => Parts::Each {
+                run: self.run().min(other.run()),
+            },
+        }
     }
 }
 
@@ -92,16 +117,16 @@ impl Kind {
         }
     }
 
-    /// Of which nothing is known between the parts, if it is not one line.
+    /// Of which nothing is known between the runs of parts, if it is not one line.
     pub(super) fn scattered(self) -> Kind {
         match self {
             Kind::Line {
                 step,
-                parts: Parts::Rows(_),
+                parts: Parts::Rows { run, .. },
                 align,
             } => Kind::Line {
                 step,
-                parts: Parts::Each,
+                parts: Parts::Each { run },
                 align,
             },
             other => other,
@@ -231,21 +256,23 @@ pub(super) fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, 
     };
     // How far parts begin from the first one along an axis of the block.
     let begins = |step: u64, far: &dyn Fn(u32) -> u32| {
-        Parts::of(Width::B32, step, lanes, |part| Some(far(part as u32 * lanes).into()))
+        Parts::of(Width::B32, step, (lanes, 1), |part| {
+            Some(far(part as u32 * lanes).into())
+        })
     };
     let kind = match special {
         // Warps start at multiples of 32 of a row, or parts at multiples of their length.
         Special::Tid(0) => match rows {
             Rows::Warp => Kind::line(1, Parts::One).aligned(5),
             Rows::Short(x) => Kind::line(1, begins(1, &|lane| lane % x)).aligned(lanes.trailing_zeros()),
-            Rows::Part => Kind::line(1, Parts::Each).aligned(lanes.trailing_zeros()),
+            Rows::Part => Kind::line(1, Parts::Each { run: 1 }).aligned(lanes.trailing_zeros()),
             Rows::Any => Kind::Vector,
         },
         Special::Tid(axis) => match rows {
             Rows::Warp => Kind::SAME,
             Rows::Short(x) if axis == 1 => Kind::line(0, begins(0, &|lane| lane / x)),
             Rows::Short(_) => Kind::SAME,
-            Rows::Part => Kind::line(0, Parts::Each),
+            Rows::Part => Kind::line(0, Parts::Each { run: 1 }),
             Rows::Any => Kind::Vector,
         },
         Special::Laneid => Kind::line(1, Parts::One).aligned(63),
@@ -318,7 +345,7 @@ fn masked(
                 (false, _) => upper << bits,
             })
         };
-        let parts = Parts::of(src[line].width, step, lanes, far);
+        let parts = Parts::of(src[line].width, step, (lanes, 1), far);
         Some(Kind::line(step, parts).aligned(if low {
             aligns[line].min(lanes.trailing_zeros())
         } else {
@@ -393,19 +420,20 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
             let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
             // What parts begin with grows from one to the next as a line does, if numbers that are widened are looked at.
             let parts_of = |width: Width, step: u64| {
-                let Some(linear) = linear.filter(|_| parts != [Parts::One; 4]) else {
-                    return if parts == [Parts::One; 4] {
-                        Parts::One
-                    } else {
-                        Parts::Each
-                    };
+                if parts == [Parts::One; 4] {
+                    return Parts::One;
+                }
+                // Of sources that are the same through a run, anything is.
+                let run = parts.map(Parts::run).into_iter().min().unwrap_or(1);
+                let Some(linear) = linear else {
+                    return Parts::Each { run };
                 };
                 let looked_at = widened(linear, |at| of(src[at].number)).is_some();
                 if linear.widens() && !looked_at && parts[..2] != [Parts::One; 2] {
-                    return Parts::Each;
+                    return Parts::Each { run };
                 }
                 let far = |part: usize| linear.stride(|at| parts[at].far(part, steps[at], lanes), constant);
-                Parts::of(width, step, lanes, far)
+                Parts::of(width, step, (lanes, run), far)
             };
             if steps == [0; 4] {
                 let width = dst.first().map_or(Width::Pred, |reg| reg.width);

@@ -571,25 +571,61 @@ impl Plan {
     }
 
     fn find_lazy(&mut self, body: &Body) {
-        let mut lazy: Vec<Option<bool>> = vec![None; body.registers.len()];
+        let mut written = vec![false; body.registers.len()];
         for inst in body.blocks.iter().flat_map(|block| &block.insts) {
-            let mut gives = false;
-            if let Op::Compute { op, src, .. } = &inst.op {
-                let copies = |bits: u128| op.is_copy() && !is_nan(bits as u32);
-                gives = super::compute::gives_any_nan(*op) || body.constant(src[0].number).is_some_and(copies);
-            }
-            inst.op.regs(|reg, role| {
-                if role == Role::Def {
-                    let at = &mut lazy[reg.number as usize];
-                    *at = Some(at.unwrap_or(true) && gives && reg.width == Width::B32);
-                }
-            });
+            inst.op
+                .regs(|reg, role| written[reg.number as usize] |= role == Role::Def);
         }
-        self.lazy = lazy
-            .into_iter()
-            .zip(&body.registers)
-            .map(|(lazy, info)| lazy == Some(true) && info.initial.is_none() && !info.hoisted)
+        let registers = body.registers.iter().zip(written);
+        self.lazy = registers
+            .map(|(info, written)| written && info.initial.is_none() && !info.hoisted)
             .collect();
+        // What is moved is so where all that is moved is.
+        loop {
+            let mut changed = false;
+            for inst in body.blocks.iter().flat_map(|block| &block.insts) {
+                let gives = match &inst.op {
+                    Op::Compute { op, .. } if super::compute::gives_any_nan(*op) => true,
+                    Op::Compute { op, src, .. } => super::compute::moved(*op).is_some_and(|moved| {
+                        src[..moved].iter().all(|reg| match body.constant(reg.number) {
+                            Some(bits) => !is_nan(bits as u32),
+                            None => self.lazy[reg.number as usize],
+                        })
+                    }),
+                    _ => false,
+                };
+                inst.op.regs(|reg, role| {
+                    if role == Role::Def && !(gives && reg.width == Width::B32) {
+                        changed |= std::mem::take(&mut self.lazy[reg.number as usize]);
+                    }
+                });
+            }
+            if !changed {
+                break;
+            }
+        }
+        // Constants alone are what they are.
+        let mut computed = vec![false; body.registers.len()];
+        loop {
+            let mut changed = false;
+            for inst in body.blocks.iter().flat_map(|block| &block.insts) {
+                let Op::Compute { op, src, dst } = &inst.op else { continue };
+                let moved = super::compute::moved(*op).map_or(&src[..0], |moved| &src[..moved]);
+                let gives = super::compute::gives_any_nan(*op) || moved.iter().any(|reg| computed[reg.number as usize]);
+                if gives {
+                    changed |= dst
+                        .iter()
+                        .any(|reg| !std::mem::replace(&mut computed[reg.number as usize], true));
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        self.lazy
+            .iter_mut()
+            .zip(computed)
+            .for_each(|(lazy, computed)| *lazy &= computed);
     }
 
     fn find_loops(&mut self, body: &Body) {
