@@ -86,6 +86,27 @@ impl Operands {
         }
     }
 
+    /// Whole numbers, or bits.
+    pub const fn is_integer(self) -> bool {
+        match self {
+            Operands::B16
+            | Operands::B32
+            | Operands::B64
+            | Operands::U16
+            | Operands::S16
+            | Operands::U32
+            | Operands::S32
+            | Operands::U64
+            | Operands::S64 => true,
+            Operands::F32 { .. }
+            | Operands::F64
+            | Operands::F16 { .. }
+            | Operands::Bf16
+            | Operands::F16x2 { .. }
+            | Operands::Bf16x2 => false,
+        }
+    }
+
     /// Two in a register.
     pub const fn is_pair(self) -> bool {
         match self {

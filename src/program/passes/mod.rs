@@ -10,6 +10,7 @@
 //! | `provenance` | the same; where checked to the variable | a check before accesses by addresses of one object |
 //! | `hoist` | the same | the prologue: what is the same for a whole launch |
 //! | `dead` | | no operation without effect or reader |
+//! | `conditions` | | comparisons next to the branch that asks for them |
 //! | `coalesce` | liveness | copies between registers that can be one, gone |
 //! | `arrange` | the order | blocks numbered by place; unreachable ones gone |
 //! | `sums` | the same | sums instead of `or` where no bit is in both |
@@ -22,6 +23,7 @@ mod accumulators;
 mod arrange;
 mod bounds;
 mod coalesce;
+mod conditions;
 mod contract;
 mod copies;
 mod dead;
@@ -82,6 +84,8 @@ pub fn run(body: &mut Body, what: &What<'_>) {
     }
     dead::run(body, &order);
     after("dead", body);
+    conditions::run(body, &order);
+    after("conditions", body);
     coalesce::run(body, &order);
     after("coalesce", body);
     arrange::run(body, &order);
