@@ -182,7 +182,7 @@ pub struct Context {
     /// Turns of loops through memory after which a warp pauses, that others of its block may read what lies beside: with its
     /// registers as at a barrier.
     pub turns: i64,
-    /// Loops whose turns were seen to be many pages apart, a bit each: there a warp pauses after every one.
+    /// Loops whose turns were seen to be many pages apart, a bit each: there a warp pauses after few.
     pub apart: u64,
     /// Code for warps that lack lanes is left where lanes come to one of these, or to one before the other: others of the warp stand
     /// there.

@@ -1,10 +1,10 @@
 //! What loops through memory are about to touch is fetched ahead.
 //!
 //! A loop with the grid's stride goes through memory in steps of many pages, which the CPU does not see as one stream. The address that
-//! an access had one turn before says by how much it grows. Where that is much, what the block behind this one will touch in the same
-//! turn is fetched, for blocks follow each other; and the warps of the block take turns after each of the loop's, so that they go
-//! through the same pages side by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile.
-//! Where it is little, what this warp will touch some turns later is fetched. Either may be anywhere: fetching ahead does not fault.
+//! an access had one turn before says by how much it grows, and what the warp will touch some turns later is fetched. Where it grows by
+//! much, that is fewer turns, and the warps of the block take turns after few of the loop's, so that they go through the same pages side
+//! by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile. What is fetched may be
+//! anywhere: fetching ahead does not fault.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -14,9 +14,9 @@ use super::{Emit, Node};
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
-/// Warps of a block, for which the next block's place is guessed.
-const WARPS: u64 = 8;
-/// Bytes of a stride that is long: of an array of 256 MiB the warp touches 512 KiB then, no more than a second cache has room for.
+/// With a long stride: by one turn or by eight, sums over 256 MiB take as long or longer (AMD EPYC with 512 KiB of second cache).
+const TURNS_LONG: u32 = 4;
+/// Bytes of a stride that is long: lines so far apart lie in one set of many a second cache.
 const LONG: u64 = 64 << 10;
 /// Bytes of no stride: there was no turn before, or it was another warp's.
 const NONE: u64 = 1 << 40;
@@ -36,11 +36,11 @@ impl Emit<'_> {
         let last = self.text.value(format!("load i64, ptr {before}"));
         self.text.line(format!("store i64 {address}, ptr {before}"));
         let stride = self.text.value(format!("sub i64 {address}, {last}"));
-        let far = self.text.value(format!("mul i64 {stride}, {TURNS}"));
         let long = self.text.value(format!("icmp ugt i64 {stride}, {LONG}"));
-        let by = self
+        let turns = self
             .text
-            .value(format!("select i1 {long}, i64 {}, i64 {far}", bytes * WARPS));
+            .value(format!("select i1 {long}, i64 {TURNS_LONG}, i64 {TURNS}"));
+        let by = self.text.value(format!("mul i64 {stride}, {turns}"));
         let ahead = self.text.value(format!("add i64 {address}, {by}"));
         for line in 0..bytes.div_ceil(LINE).min(MOST) {
             let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
@@ -86,7 +86,7 @@ impl Emit<'_> {
                 let flags = self.field(offset_of!(Context, apart), "i64", false);
                 let flag = self.text.value(format!("and i64 {flags}, {}", 1u64 << bit));
                 let apart = self.text.value(format!("icmp ne i64 {flag}, 0"));
-                self.text.value(format!("select i1 {apart}, i64 {AT_ONCE}, i64 1"))
+                self.text.value(format!("select i1 {apart}, i64 {COUNTS}, i64 1"))
             }
             None => "1".to_owned(),
         };
@@ -102,5 +102,6 @@ impl Emit<'_> {
     }
 }
 
-/// What a turn counts where the warps are to take turns after each: more than any of them has, but who has nobody to wait for.
-const AT_ONCE: u64 = 1 << 32;
+/// What a turn counts where the warps are to take turns after few: after five of the sixteen that others have. One by one they would spend
+/// most of their time on that, and after nine two arrays do not fit into the second cache.
+const COUNTS: u64 = 4;

@@ -609,7 +609,9 @@ impl Plan {
         loop {
             let mut changed = false;
             for inst in body.blocks.iter().flat_map(|block| &block.insts) {
-                let Op::Compute { op, src, dst } = &inst.op else { continue };
+                let Op::Compute { op, src, dst } = &inst.op else {
+                    continue;
+                };
                 let moved = super::compute::moved(*op).map_or(&src[..0], |moved| &src[..moved]);
                 let gives = super::compute::gives_any_nan(*op) || moved.iter().any(|reg| computed[reg.number as usize]);
                 if gives {
