@@ -358,6 +358,7 @@ impl Bundle {
         (budget, turns, stops): (i64, i64, bool),
     ) -> Result<Stand, Box<Located>> {
         let since = bundles[0].since;
+        let warps = bundles.len() as u64;
         let Some(run) = &mut bundles[0].native else {
             unreachable!("its caller has prepared it")
         };
@@ -372,7 +373,7 @@ impl Bundle {
         run.note_copies();
         run.context.same = run.warp.get_mut().regs;
         let first = run.first;
-        (run.context.warp, run.context.first, run.context.abreast) = (first, first, 1);
+        (run.context.warp, run.context.first, run.context.abreast) = (first, first, warps);
         (run.context.ended, run.context.gaps) = (0, 0);
         // SAFETY: as for one warp; the warps belong to runs that live as long as the bundles, which are borrowed here.
         let outcome = unsafe { run.call(native, entry, u32::MAX) };

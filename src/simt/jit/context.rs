@@ -152,8 +152,8 @@ pub struct Context {
     pub together: u64,
     /// The warp that runs; null: all of them stand at [`Context::since`].
     pub warp: *mut Warp,
-    /// Not 0: when it waits at a barrier, pauses or has ended, code goes on with the next one, and with the first one again when
-    /// all have come to one place. Those that have ended are no longer among them.
+    /// How many warps go on together, or 0: when one waits at a barrier, pauses or has ended, code goes on with the next one, and with
+    /// the first one again when all have come to one place. Those that have ended are no longer among them.
     pub abreast: u64,
     pub first: *mut Warp,
     /// Not 0: code is left when all have come to one place, for others of the block are to come there, too.

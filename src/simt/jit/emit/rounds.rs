@@ -13,7 +13,8 @@ use super::super::context::{Context, NOWHERE, Warp, outcome};
 use super::super::plan::Node;
 use super::{Emit, For};
 
-/// What a warp's turn costs of the budget besides loops: that of barriers in an endless loop is used up, too.
+/// What a warp's turn costs of the budget besides loops: that of barriers in an endless loop is used up, too. A round is paid for when the
+/// first warp has come to its end.
 const TURN: u32 = 16;
 
 /// No unit.
@@ -139,6 +140,12 @@ impl Emit<'_> {
     pub(super) fn rounds(&mut self) {
         if self.whom == For::All {
             self.text.label("waits");
+            // Who goes alone has not met anybody.
+            let met = self.text.value("load i32, ptr %met");
+            let came = self.text.value("load i32, ptr %came");
+            let same = self.text.value(format!("icmp eq i32 {met}, {came}"));
+            self.branch(&same, "met.already", "met.first");
+            self.text.label("met.first");
             self.branch_abreast("abreast", "alone");
             self.text.label("alone");
             let packed = self.place("%n", offset_of!(Context, packed));
@@ -148,17 +155,17 @@ impl Emit<'_> {
             self.jump("out.left");
 
             self.text.label("abreast");
-            let over = self.spend(TURN, false);
-            self.rarely(&over, "out.left", "meets");
-            self.text.label("meets");
-            let met = self.text.value("load i32, ptr %met");
-            let came = self.text.value("load i32, ptr %came");
-            let same = self.text.value(format!("icmp eq i32 {met}, {came}"));
-            self.branch(&same, "met.already", "met.first");
-            self.text.label("met.first");
             let first = self.text.value(format!("icmp eq i32 {met}, {NO_UNIT}"));
             self.branch(&first, "met.new", "out.left");
             self.text.label("met.new");
+            let warps = self.field(offset_of!(Context, abreast), "i64", true);
+            let cost = self.text.value(format!("mul i64 {warps}, {TURN}"));
+            let budget = self.text.value("load i64, ptr %budget");
+            let budget = self.text.value(format!("sub i64 {budget}, {cost}"));
+            self.text.line(format!("store i64 {budget}, ptr %budget"));
+            let over = self.text.value(format!("icmp slt i64 {budget}, 0"));
+            self.rarely(&over, "out.left", "met.now");
+            self.text.label("met.now");
             self.text.line(format!("store i32 {came}, ptr %met"));
             let pc = self.text.value("load i32, ptr %came.pc");
             self.text.line(format!("store i32 {pc}, ptr %met.pc"));
