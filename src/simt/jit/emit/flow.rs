@@ -122,6 +122,7 @@ impl Emit<'_> {
         self.branch(&any, &leave, &stay);
         self.text.label(&leave);
         self.cut(unit, &bits, true);
+        self.settles(next);
         self.store_or_add(next, &rest);
         self.dispatch(&[next], self.full, true);
         self.text.label(&stay);
@@ -202,6 +203,7 @@ impl Emit<'_> {
         }
         match self.plan.loops.get(&(unit, to)).copied() {
             Some((count, looks)) => {
+                self.settles(to);
                 let over = self.spend(count, looks);
                 self.leaves.insert(to);
                 if !self.pauses.contains_key(&to) {
@@ -214,7 +216,10 @@ impl Emit<'_> {
                 let pauses = self.is_turn_over(to);
                 self.rarely(&pauses, &format!("P{to}"), &format!("F{to}"));
             }
-            None => self.jump(&format!("F{to}")),
+            None => {
+                self.settles(to);
+                self.jump(&format!("F{to}"));
+            }
         }
     }
 
@@ -223,6 +228,7 @@ impl Emit<'_> {
         let mut next = Vec::new();
         for (node, mask) in to {
             if !self.plan.is_end(*node) {
+                self.settles(*node);
                 self.store_or_add(*node, mask);
                 next.push(*node);
                 continue;
@@ -296,6 +302,7 @@ impl Emit<'_> {
                 self.dispatch(&next, false, next.is_empty());
                 self.text.label(&leave);
             }
+            self.settles(at);
             self.add_flags(at, &mask);
             // No place where somebody waits is lower.
             let mut nodes = self.plan.others[self.unit as usize].clone();

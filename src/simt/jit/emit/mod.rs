@@ -207,6 +207,8 @@ struct Emit<'a> {
     saved: usize,
     /// Of those, the ones that may have been written since the code was entered, when a unit begins.
     changed: Vec<BTreeSet<Register>>,
+    /// Those that go to their places where lanes come to the head of a loop.
+    settled: BTreeMap<Node, BTreeSet<Register>>,
     /// The interpreter may be asked to do something with a value of the block, for which it looks into the warp's window.
     looks_at_block: bool,
     /// Of that, what is kept; behind it, what passes through.
@@ -263,6 +265,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         homes: BTreeSet::new(),
         saved: 0,
         changed: Vec::new(),
+        settled: BTreeMap::new(),
         looks_at_block: false,
         kept_bytes: 0,
         stands: BTreeSet::new(),
@@ -361,7 +364,7 @@ impl Emit<'_> {
         }
         self.lay_out();
         self.choose_homes();
-        self.changed = self.changed_before();
+        self.find_changed();
         self.start(&entries);
         for &(_, unit) in &entries {
             self.entry(unit);

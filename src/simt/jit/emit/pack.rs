@@ -92,8 +92,38 @@ impl Emit<'_> {
         stands
     }
 
-    /// Registers that may have been written since the code was entered, when a unit begins.
-    pub(super) fn changed_before(&self) -> Vec<BTreeSet<Register>> {
+    /// Finds the registers that may have been written since the code was entered, by unit. Those that are written before a loop with a barrier and
+    /// not in it go to their places where lanes come into the loop: they would at the barrier, in every turn.
+    pub(super) fn find_changed(&mut self) {
+        let waits = |from: Node, to: Node| self.packs.range(to..=from).next().is_some();
+        let loops = self.plan.loops.keys();
+        let heads: BTreeSet<Node> = (loops.filter(|&&(from, to)| to <= from && waits(from, to)))
+            .map(|&(_, to)| to)
+            .collect();
+        let all = self.changed_before(|_, _| {});
+        let inside = self.changed_before(|to, changed| {
+            if heads.contains(&to) {
+                changed.clear();
+            }
+        });
+        let settled = heads.into_iter().map(|head| {
+            let (all, inside) = (&all[head as usize], &inside[head as usize]);
+            let live = &self.plan.live[head as usize];
+            let these = all.difference(inside).copied();
+            (head, these.filter(|&register| live.has(register)).collect())
+        });
+        let settled: BTreeMap<Node, BTreeSet<Register>> = settled.collect();
+        self.changed = self.changed_before(|to, changed| {
+            if let Some(these) = settled.get(&to) {
+                changed.retain(|register| !these.contains(register));
+            }
+        });
+        self.settled = settled;
+    }
+
+    /// Registers that may have been written since the code was entered, when a unit begins; `comes`: what of them counts where lanes come to a unit
+    /// from one before it.
+    fn changed_before(&self, comes: impl Fn(Node, &mut BTreeSet<Register>)) -> Vec<BTreeSet<Register>> {
         let units = &self.plan.units;
         let mut changed = vec![BTreeSet::new(); units.len()];
         let mut work: Vec<Node> = (0..units.len() as Node).rev().collect();
@@ -112,6 +142,11 @@ impl Emit<'_> {
                 });
             }
             unit.successors(|to| {
+                let to = self.plan.unit_of(to);
+                let mut after = after.clone();
+                if number < to {
+                    comes(to, &mut after);
+                }
                 let there = &mut changed[to as usize];
                 if !after.is_subset(there) {
                     there.extend(&after);
@@ -120,6 +155,16 @@ impl Emit<'_> {
             });
         }
         changed
+    }
+
+    /// Lanes go from the current unit to a later one.
+    pub(super) fn settles(&mut self, to: Node) {
+        let to = self.plan.unit_of(to);
+        let Some(these) = self.settled.get(&to).filter(|_| self.unit < to) else {
+            return;
+        };
+        let these: Vec<Register> = these.iter().copied().collect();
+        self.keep(&these);
     }
 
     /// All lanes of the warp wait at a unit, a barrier or one before which it pauses, and will go on at the next one.
