@@ -66,12 +66,25 @@ mod tests {
         }
         let files = [
             (
+                "barrier/before_loop.ptx",
+                include_str!("../../tests/ptx/barrier/before_loop.ptx"),
+            ),
+            (
                 "control/break_continue.ptx",
                 include_str!("../../tests/ptx/control/break_continue.ptx"),
             ),
             (
                 "control/early_exit.ptx",
                 include_str!("../../tests/ptx/control/early_exit.ptx"),
+            ),
+            ("control/joined.ptx", include_str!("../../tests/ptx/control/joined.ptx")),
+            (
+                "control/joined_short.ptx",
+                include_str!("../../tests/ptx/control/joined_short.ptx"),
+            ),
+            (
+                "float/nan_moved.ptx",
+                include_str!("../../tests/ptx/float/nan_moved.ptx"),
             ),
             (
                 "memory/columns_of_shared.ptx",
@@ -83,6 +96,7 @@ mod tests {
             ),
             ("memory/generic.ptx", include_str!("../../tests/ptx/memory/generic.ptx")),
             ("memory/local.ptx", include_str!("../../tests/ptx/memory/local.ptx")),
+            ("memory/strides.ptx", include_str!("../../tests/ptx/memory/strides.ptx")),
             ("warp/match.ptx", include_str!("../../tests/ptx/warp/match.ptx")),
             (
                 "warp/met_in_a_branch.ptx",

@@ -511,3 +511,42 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
         | Op::Syscall { .. } => Kind::Vector,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where rows of threads end is where a line is another number: parts of one row are one.
+    #[test]
+    fn parts_of_a_row_go_on() {
+        let tid = |row: u32, lanes: u32, axis: u8| {
+            let initial = Initial::Special(Special::Tid(axis));
+            match initial_kind(initial, Width::B32, Shape::Varying, (Rows::Short(row), lanes)) {
+                Kind::Line { step, parts, .. } => (step, parts.run()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(tid(16, 8, 0), (1, 2));
+        assert_eq!(tid(16, 4, 0), (1, 4));
+        assert_eq!(tid(16, 16, 0), (1, 1));
+        assert_eq!(tid(8, 8, 0), (1, 1));
+        assert_eq!(tid(8, 4, 1), (0, 2));
+        assert_eq!(tid(4, 4, 1), (0, 1));
+    }
+
+    /// What nobody knows the distances of goes on as far as all that it is made of.
+    #[test]
+    fn runs_are_as_short_as_the_shortest() {
+        let rows = Parts::of(Width::B64, 4, (4, 1), |part| {
+            Some((part as u64 / 4) * 1000 + part as u64 % 4 * 16)
+        });
+        assert_eq!(rows.run(), 4);
+        assert_eq!(rows.far(5, 4, 4), Some(1016));
+        assert_eq!(rows.meet(Parts::Each { run: 2 }), Parts::Each { run: 2 });
+        assert_eq!(rows.meet(Parts::One), Parts::Each { run: 4 });
+        assert_eq!(Parts::of(Width::B64, 4, (4, 2), |_| None), Parts::Each { run: 2 });
+        // One line in numbers of 32 bits, through zero.
+        let down = |part: usize| Some(0u64.wrapping_sub(part as u64 * 32) & 0xffff_ffff);
+        assert_eq!(Parts::of(Width::B32, 0xffff_fffc, (8, 1), down), Parts::One);
+    }
+}
