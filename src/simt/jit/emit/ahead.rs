@@ -3,8 +3,9 @@
 //! A loop with the grid's stride goes through memory in steps of many pages, which the CPU does not see as one stream. The address that
 //! an access had one turn before says by how much it grows, and what the warp will touch some turns later is fetched. Where it grows by
 //! much, that is fewer turns, and the warps of the block take turns after few of the loop's, so that they go through the same pages side
-//! by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile. What is fetched may be
-//! anywhere: fetching ahead does not fault.
+//! by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile. Where it grows by so much that
+//! there cannot be many turns, what the block behind this one will touch in the same turn is fetched, for blocks follow each other. What
+//! is fetched may be anywhere: fetching ahead does not fault.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -18,6 +19,10 @@ const TURNS: u32 = 8;
 const TURNS_LONG: u32 = 4;
 /// Bytes of a stride that is long: lines so far apart lie in one set of many a second cache.
 const LONG: u64 = 64 << 10;
+/// Bytes of a stride with which loops have few turns: what all of them touch stays in the second cache until the next block comes.
+const VERY_LONG: u64 = 1 << 20;
+/// Warps of a block, for which the next block's place is guessed.
+const WARPS: u64 = 8;
 /// Bytes of no stride: there was no turn before, or it was another warp's.
 const NONE: u64 = 1 << 40;
 /// Bytes of a line of the CPU's caches.
@@ -40,7 +45,11 @@ impl Emit<'_> {
         let turns = self
             .text
             .value(format!("select i1 {long}, i64 {TURNS_LONG}, i64 {TURNS}"));
-        let by = self.text.value(format!("mul i64 {stride}, {turns}"));
+        let own = self.text.value(format!("mul i64 {stride}, {turns}"));
+        let few = self.text.value(format!("icmp ugt i64 {stride}, {VERY_LONG}"));
+        let by = self
+            .text
+            .value(format!("select i1 {few}, i64 {}, i64 {own}", bytes * WARPS));
         let ahead = self.text.value(format!("add i64 {address}, {by}"));
         for line in 0..bytes.div_ceil(LINE).min(MOST) {
             let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
