@@ -7,7 +7,7 @@ use std::mem::offset_of;
 
 use super::super::context::{AROUND, Context};
 use super::super::text::Form;
-use super::access::Near;
+use super::place::Near;
 use super::{Emit, LANES};
 
 /// Addresses of lines, and whether a lane that runs leaves the window.

@@ -16,6 +16,7 @@
 //! masks.rs         which lanes run            registers.rs  registers while code runs
 //! window.rs        registers in memory        pack.rs       and while a warp waits at a barrier
 //! access.rs        loads and stores           group.rs      several of them at once
+//! locate.rs        where they go              ends.rs       lines of which some lanes run
 //! atomic.rs        atomics                    lanes.rs      operations on registers
 //! instructions.rs  one instruction            vote.rs       what lanes find together
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
@@ -36,6 +37,7 @@ mod group;
 mod indexed;
 mod instructions;
 mod lanes;
+mod locate;
 mod masks;
 mod near;
 mod order;

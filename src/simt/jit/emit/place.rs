@@ -95,3 +95,26 @@ pub(super) struct Indexed {
     /// In which order such values were found.
     pub(super) number: usize,
 }
+
+/// Bytes between rows that are looked at as one: not so many that those next to each other often lie in memory of different allocations.
+const FAR: u64 = 1 << 16;
+
+/// Rows that lie at known distances from each other, not far.
+pub(super) struct Near {
+    /// Which of them begins first.
+    pub(super) least: usize,
+    /// How far each is behind that one.
+    pub(super) behind: Vec<u64>,
+    /// How far the last one is.
+    pub(super) span: u64,
+}
+
+impl Near {
+    /// `begins`: distances from one of them.
+    pub(super) fn of(begins: Vec<i64>) -> Option<Near> {
+        let (least, &first) = begins.iter().enumerate().min_by_key(|(_, begin)| **begin)?;
+        let behind: Vec<u64> = begins.iter().map(|begin| begin.abs_diff(first)).collect();
+        let span = behind.iter().copied().max()?;
+        (span <= FAR).then_some(Near { least, behind, span })
+    }
+}
