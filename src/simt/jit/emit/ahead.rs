@@ -15,7 +15,7 @@ use super::{Emit, Node};
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
-/// With a long stride: by one turn or by eight, sums over 256 MiB take as long or longer (AMD EPYC with 512 KiB of second cache).
+/// With a long stride: by two, six or eight, sums over 256 MiB take as long or longer (AMD EPYC with 512 KiB of second cache).
 const TURNS_LONG: u32 = 4;
 /// Bytes of a stride that is long: lines so far apart lie in one set of many a second cache.
 const LONG: u64 = 64 << 10;
@@ -112,5 +112,5 @@ impl Emit<'_> {
 }
 
 /// What a turn counts where the warps are to take turns after few: after five of the sixteen that others have. One by one they would spend
-/// most of their time on that, and after nine two arrays do not fit into the second cache.
+/// half of their time on that, and after nine two arrays do not fit into the second cache.
 const COUNTS: u64 = 4;

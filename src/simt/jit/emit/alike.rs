@@ -9,9 +9,9 @@ use crate::isa::{Compute, compare, logic};
 use crate::program::{Guard, Inst, Op, Reg, Role};
 
 use super::super::compared::{Comparison, compared_by};
-use super::super::compute::bits_of;
+use super::super::compute::{bits_of, of_integers};
 use super::super::plan::{Kind, Parts};
-use super::{Emit, Node};
+use super::{Emit, LANES, Node};
 
 /// What a branch asks.
 pub(super) enum Question {
@@ -115,7 +115,7 @@ impl Emit<'_> {
                 &[a, b, with],
                 1,
             ) => {
-                let (bits, signed, relation) = super::super::compute::of_integers(*compare, *operands)?;
+                let (bits, signed, relation) = of_integers(*compare, *operands)?;
                 let row = row(Comparison {
                     relation,
                     signed,
@@ -132,7 +132,8 @@ impl Emit<'_> {
     fn is_row(&self, row: &Comparison) -> bool {
         let [a, b] = row.sides.map(|reg| self.kind(reg.number).is_same());
         let far = row.sides[usize::from(a)];
-        row.bits != 16 && a != b && self.reaches(far, row.bits).is_some()
+        let as_wide = |reg: Reg| bits_of(reg.width) == Some(row.bits);
+        row.bits != 16 && a != b && row.sides.into_iter().all(as_wide) && self.reaches(far, row.bits).is_some()
     }
 
     /// How many numbers of a line stand for as many lanes, and how far all that each stands for lies from it.
@@ -140,9 +141,6 @@ impl Emit<'_> {
         let Kind::Line { step, parts, .. } = self.kind(reg.number) else {
             return None;
         };
-        if bits_of(reg.width) != Some(bits) {
-            return None;
-        }
         let step = (step << (64 - bits)) as i64 >> (64 - bits);
         // The ends are not to be so far from each other that they could have wrapped around more than once.
         let most = 1i64 << (bits - 2);
@@ -152,7 +150,7 @@ impl Emit<'_> {
         };
         let lanes = match parts {
             Parts::Rows { .. } => self.lanes * u32::from(parts.run()),
-            Parts::One | Parts::Each { .. } => super::LANES / count as u32,
+            Parts::One | Parts::Each { .. } => LANES / count as u32,
         };
         let far = step.checked_mul(i64::from(lanes - 1))?;
         let begins = self.begins_of(reg.number).unwrap_or_else(|| vec![0]);
