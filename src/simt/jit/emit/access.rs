@@ -25,19 +25,28 @@ impl Emit<'_> {
         if dst.iter().flatten().any(|reg| reg.width == Width::B128) {
             return false;
         }
+        if let (Some(values), &[Some(reg)]) = (self.load_together(address, pc), dst) {
+            let (form, to) = (self.form(), bits_of(reg.width).unwrap_or(32));
+            let values: Vec<String> = values
+                .iter()
+                .map(|value| self.text.resize(form, 32, value, to, element.signed))
+                .collect();
+            self.write_lanes(reg, &values);
+            return true;
+        }
         let Some((place, done, safe)) = self.way(address, moved, op, pc) else {
             return false;
         };
         self.go_along((address.space, &place), false);
         self.either(address, moved, place, |this, place| {
-            this.load_from(place, element, dst, &safe);
+            this.load_from((address, place), element, dst, &safe);
         });
         self.behind(done);
         true
     }
 
     /// Loads from a place that is known to be right; `safe` may be read in any case.
-    fn load_from(&mut self, place: &Place, element: Element, dst: &[Option<Reg>], safe: &str) {
+    fn load_from(&mut self, (address, place): (&Address, &Place), element: Element, dst: &[Option<Reg>], safe: &str) {
         let bytes = u64::from(element.bytes) * dst.len() as u64;
         let bits = u32::from(element.bytes) * 8;
         let size = u64::from(element.bytes);
@@ -48,21 +57,11 @@ impl Emit<'_> {
         match place {
             Place::Rows { at, .. } => {
                 let Some(reg) = dst[0] else { return };
-                let (ty, mask) = (self.form().int(bits), self.mask.clone());
-                let mut values = Vec::new();
-                for (part, base) in at.iter().enumerate() {
-                    let pointer = self.pointer(base, 0);
-                    let value = match &mask {
-                        Some(mask) => self.text.value(format!(
-                            "call {ty} @llvm.masked.load.v{}i{bits}.p0(ptr {pointer}, i32 {size}, {} {}, {ty} zeroinitializer)",
-                            self.lanes,
-                            self.form().int(1),
-                            mask[part]
-                        )),
-                        None => self.text.value(format!("load {ty}, ptr {pointer}, align {size}")),
-                    };
-                    values.push(wide(self, self.form(), reg, &value));
-                }
+                let values: Vec<String> = self
+                    .load_rows(at, 0, size)
+                    .iter()
+                    .map(|value| wide(self, self.form(), reg, value))
+                    .collect();
                 self.write_lanes(reg, &values);
             }
             Place::Lines { at, step: 0, .. } => {
@@ -149,6 +148,14 @@ impl Emit<'_> {
                     .map(|value| wide(self, self.form(), reg, value))
                     .collect();
                 self.write_lanes(reg, &values);
+            }
+            Place::Lanes(spread) if bits == 32 && matches!(dst.len(), 2 | 4) => {
+                let loaded = self.load_words(address, spread, dst.len() as u64);
+                for (reg, values) in dst.iter().zip(loaded) {
+                    let Some(reg) = *reg else { continue };
+                    let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
+                    self.write_lanes(reg, &values);
+                }
             }
             Place::Lanes(spread) => {
                 let mut at = self.pointers(spread);
@@ -401,7 +408,9 @@ impl Emit<'_> {
                     ));
                 }
             }
-            Place::Lanes(spread) if self.is_each(src.len()) => self.store_each(spread, size, &values[0]),
+            Place::Lanes(spread) if self.lanes < 16 && self.is_each(src.len()) => {
+                self.store_each(spread, size, &values[0])
+            }
             Place::Lanes(spread) => {
                 let mut at = self.pointers(spread);
                 let mut mask = self.mask.clone();
@@ -460,42 +469,24 @@ impl Emit<'_> {
             access(self, &place);
             return;
         }
-        let ty = self.form().int(*bits);
-        let firsts: Vec<String> = distances
-            .iter()
-            .map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
-            .collect();
-        let (mut elsewhere, mut rows, mut whole) = (Vec::new(), Vec::new(), false);
-        for (part, distance) in distances.iter().enumerate() {
-            let expected = self.row(*bits, &firsts[part], bytes / scale);
-            elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
-            rows.push(expected);
+        let firsts = self.firsts(spread);
+        let (rows, mut elsewhere) = self.off_rows(spread, &firsts, bytes);
+        let mut whole = false;
+        if let Some(end) = end
+            && moved.stores
+            && self.mask.is_some()
+            && address.space == Space::Shared
+            && self.puts_back()
+        {
+            whole = true;
+            let (ty, rooms) = (self.form().int(*bits), self.rooms(end, bytes));
+            let outside: Vec<String> = rows
+                .iter()
+                .map(|row| self.text.value(format!("icmp uge {ty} {row}, {rooms}")))
+                .collect();
+            elsewhere = self.each(&elsewhere, &outside, "or");
         }
-        if let Some(mask) = self.mask.clone() {
-            elsewhere = self.each(&elsewhere, &mask, "and");
-            if let Some(end) = end
-                && moved.stores
-                && address.space == Space::Shared
-                && self.puts_back()
-            {
-                whole = true;
-                let rooms = self.rooms(end, bytes);
-                let outside: Vec<String> = rows
-                    .iter()
-                    .map(|row| self.text.value(format!("icmp uge {ty} {row}, {rooms}")))
-                    .collect();
-                elsewhere = self.each(&elsewhere, &outside, "or");
-            }
-        }
-        let at = firsts
-            .iter()
-            .map(|first| {
-                // The first lane may be one that does not run, and lie before a window.
-                let first = self.text.resize(Form::One, *bits, first, 64, true);
-                let first = self.text.value(format!("mul i64 {first}, {scale}"));
-                self.text.value(format!("add i64 {base}, {first}"))
-            })
-            .collect();
+        let at = self.starts_of_rows(spread, &firsts);
         let any = self.any(&elsewhere);
         let [apart, row, met] = ["apart", "row", "met"].map(|what| self.text.name(what));
         self.branch(&any, &apart, &row);
@@ -523,6 +514,59 @@ impl Emit<'_> {
         access(self, &place);
         self.jump(&met);
         self.text.label(&met);
+    }
+
+    /// The first lane's distance, by part.
+    pub(super) fn firsts(&mut self, spread: &Spread) -> Vec<String> {
+        let ty = self.form().int(spread.bits);
+        let each = spread.distances.iter();
+        each.map(|distance| self.text.value(format!("extractelement {ty} {distance}, i64 0")))
+            .collect()
+    }
+
+    /// Distances of lanes that follow the first one by so many bytes each, and which of those that run are elsewhere.
+    pub(super) fn off_rows(&mut self, spread: &Spread, firsts: &[String], bytes: u64) -> (Vec<String>, Vec<String>) {
+        let ty = self.form().int(spread.bits);
+        let (mut rows, mut elsewhere) = (Vec::new(), Vec::new());
+        for (distance, first) in spread.distances.iter().zip(firsts) {
+            let expected = self.row(spread.bits, first, bytes / spread.scale);
+            elsewhere.push(self.text.value(format!("icmp ne {ty} {distance}, {expected}")));
+            rows.push(expected);
+        }
+        if let Some(mask) = self.mask.clone() {
+            elsewhere = self.each(&elsewhere, &mask, "and");
+        }
+        (rows, elsewhere)
+    }
+
+    /// Addresses of the first lanes, which may be some that do not run, and lie before a window.
+    pub(super) fn starts_of_rows(&mut self, spread: &Spread, firsts: &[String]) -> Vec<String> {
+        let each = firsts.iter();
+        each.map(|first| {
+            let first = self.text.resize(Form::One, spread.bits, first, 64, true);
+            let first = self.text.value(format!("mul i64 {first}, {}", spread.scale));
+            self.text.value(format!("add i64 {}, {first}", spread.base))
+        })
+        .collect()
+    }
+
+    /// Loads the elements of so many bytes of the lanes that run from rows, so far behind where they begin: a vector a part.
+    pub(super) fn load_rows(&mut self, at: &[String], offset: u64, size: u64) -> Vec<String> {
+        let (ty, mask, bits) = (self.form().int(size as u32 * 8), self.mask.clone(), size * 8);
+        let each = at.iter().enumerate();
+        each.map(|(part, base)| {
+            let pointer = self.pointer(base, offset);
+            self.text.value(match &mask {
+                Some(mask) => format!(
+                    "call {ty} @llvm.masked.load.v{}i{bits}.p0(ptr {pointer}, i32 {size}, {} {}, {ty} zeroinitializer)",
+                    self.lanes,
+                    self.form().int(1),
+                    mask[part]
+                ),
+                None => format!("load {ty}, ptr {pointer}, align {size}"),
+            })
+        })
+        .collect()
     }
 
     /// Elements of vectors one after the other: the first of each, the second of each, and so on.

@@ -76,7 +76,7 @@ impl Emit<'_> {
 
     /// Whether single words at these distances are accessed one by one.
     pub(super) fn is_each(&self, count: usize) -> bool {
-        self.lanes < 16 && count == 1
+        count == 1
     }
 
     /// Loads them, a vector a part; lanes that do not run load the word that is at the number itself.
@@ -141,7 +141,7 @@ impl Emit<'_> {
     }
 
     /// Pointers of a part's lanes.
-    fn each_pointer(&mut self, spread: &Spread, distances: &str) -> Vec<String> {
+    pub(super) fn each_pointer(&mut self, spread: &Spread, distances: &str) -> Vec<String> {
         let base = self.text.value(format!("inttoptr i64 {} to ptr", spread.base));
         let (lanes, form) = (self.lanes, self.form());
         let mut each = Vec::new();

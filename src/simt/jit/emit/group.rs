@@ -176,6 +176,9 @@ impl Emit<'_> {
                     };
                     self.members.insert(start + member as Pc, sure);
                 }
+                if matches!(located.place, Place::Lanes(_)) {
+                    self.together.extend(self.side_by_side(block, &group.members));
+                }
             }
             if let Some(bad) = bad {
                 let (doubt, go) = (self.text.name("doubt"), self.text.name("go"));
@@ -202,6 +205,7 @@ impl Emit<'_> {
         self.text.label(&sure);
         self.forget_indexed(indexed);
         self.members.clear();
+        debug_assert!(self.together.is_empty() && self.loaded.is_empty());
     }
 
     /// Addresses of a group's least offset, and whether any access of the group goes where it may not, in any lane that runs.

@@ -22,6 +22,7 @@
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
 //! rounds.rs        a block's warps in turn    order.rs       one part of a warp after the other
 //! ahead.rs         what loops touch next      exact.rs       NaN of `f64`
+//! words.rs         words that lie side by side
 //! ```
 
 mod access;
@@ -50,6 +51,7 @@ mod vote;
 mod ways;
 mod window;
 mod within;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -177,6 +179,9 @@ struct Emit<'a> {
     read: Vec<bool>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, place::Member>,
+    /// Of those, loads that are done together, by the first one; and the values of the others until they come.
+    together: HashMap<Pc, words::Words>,
+    loaded: HashMap<Pc, Vec<String>>,
     /// Registers that are known to hold addresses of elements, and how many were found.
     indexed: HashMap<Register, place::Indexed>,
     indexed_found: usize,
@@ -247,6 +252,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         stretches: Vec::new(),
         read: read(input.body),
         members: HashMap::new(),
+        together: HashMap::new(),
+        loaded: HashMap::new(),
         indexed: HashMap::new(),
         indexed_found: 0,
         unit: 0,

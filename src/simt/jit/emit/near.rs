@@ -225,16 +225,17 @@ impl Emit<'_> {
         }
     }
 
-    /// Rows as columns, in either half of vectors of eight words; `from_memory`, or the other way round.
-    fn transposed(&mut self, rows: Vec<String>, from_memory: bool) -> Vec<String> {
-        // Words of the one or, from 4 on, of the other one, for each half.
+    /// Rows as columns, in each four words of vectors; `from_memory`, or the other way round.
+    pub(super) fn transposed(&mut self, rows: Vec<String>, from_memory: bool) -> Vec<String> {
+        let (lanes, ty) = (self.lanes, self.form().int(32));
+        // Words of the one or, from 4 on, of the other one, for each four.
         let mut both = |a: &str, b: &str, order: [u32; 4]| {
-            let order: Vec<String> = [0, 4]
-                .iter()
-                .flat_map(|half| order.map(|at| format!("i32 {}", half + at % 4 + at / 4 * 8)))
+            let order: Vec<String> = (0..lanes)
+                .step_by(4)
+                .flat_map(|first| order.map(|at| format!("i32 {}", first + at % 4 + at / 4 * lanes)))
                 .collect();
             self.text.value(format!(
-                "shufflevector <8 x i32> {a}, <8 x i32> {b}, <8 x i32> <{}>",
+                "shufflevector {ty} {a}, {ty} {b}, <{lanes} x i32> <{}>",
                 order.join(", ")
             ))
         };
