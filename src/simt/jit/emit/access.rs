@@ -37,7 +37,7 @@ impl Emit<'_> {
         let Some((place, done, safe)) = self.way(address, moved, op, pc) else {
             return false;
         };
-        self.go_along((address.space, &place), false);
+        self.go_along((address.space, address.register), &place, false);
         self.either(address, moved, place, |this, place| {
             this.load_from((address, place), element, dst, &safe);
         });
@@ -227,13 +227,24 @@ impl Emit<'_> {
     }
 
     /// An access of a loop through memory fetches ahead. What a block shares is in the caches anyhow.
-    fn go_along(&mut self, (space, place): (Space, &Place), stores: bool) {
+    fn go_along(&mut self, (space, register): (Space, Option<Reg>), place: &Place, stores: bool) {
         if space != Space::Shared
-            && let Place::Lines { at, step, .. } = place
-            && let ([address], step @ 1..=16) = (&at[..], *step)
+            && let Place::Lines {
+                at,
+                step: step @ 1..=16,
+                ..
+            } = place
         {
-            let address = address.clone();
-            self.fetch_ahead(&address, step * u64::from(LANES), stores);
+            let bytes = step * u64::from(LANES) / at.len() as u64;
+            match &at[..] {
+                [one] if self.is_streaming() => self.fetch_ahead(one, bytes, stores),
+                [_] | [_, _] if self.fetches_for_next(register) => {
+                    for one in at {
+                        self.fetch_for_next(one, bytes, stores);
+                    }
+                }
+                _ => {}
+            }
         }
     }
 
@@ -295,7 +306,7 @@ impl Emit<'_> {
         let Some((place, done, _)) = self.way(address, moved, op, pc) else {
             return false;
         };
-        self.go_along((address.space, &place), true);
+        self.go_along((address.space, address.register), &place, true);
         let own = address.space == Space::Shared;
         self.either(address, moved, place, |this, place| {
             this.store_to(place, element, src, own)

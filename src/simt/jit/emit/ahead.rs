@@ -6,12 +6,15 @@
 //! by side, and lines that lie a power of two apart do not drive each other out of the caches meanwhile. Where it grows by so much that
 //! there cannot be many turns, what the block behind this one will touch in the same turn is fetched, for blocks follow each other. What
 //! is fetched may be anywhere: fetching ahead does not fault.
+//!
+//! Where blocks lie in a plane, a warp keeps where it was in the block before, and fetches what is as far behind where it is now.
 
 use std::fmt::Write;
 use std::mem::offset_of;
 
 use super::super::context::Context;
-use super::{Emit, Node};
+use super::{Emit, For, Node};
+use crate::program::{Initial, Reg, Special};
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
@@ -30,12 +33,61 @@ const LINE: u64 = 64;
 /// Lines that one access fetches at most.
 const MOST: u64 = 4;
 
+/// Accesses for which a warp keeps where it was in the block before.
+pub(super) const LASTS: usize = 8;
+
 impl Emit<'_> {
-    /// All lanes of the warp access what lies side by side from an address on, so many bytes.
-    pub(super) fn fetch_ahead(&mut self, address: &str, bytes: u64, stores: bool) {
-        if !self.full || !self.plan.streaming.contains(&self.unit) {
+    pub(super) fn is_streaming(&self) -> bool {
+        self.full && self.plan.streaming.contains(&self.unit)
+    }
+
+    /// Whether an access by a register fetches what the same warp of the next block will: one that is no part of a loop, once for the
+    /// register. Blocks in a line follow each other through memory, which the CPU sees by itself.
+    pub(super) fn fetches_for_next(&mut self, register: Option<Reg>) -> bool {
+        let unit = self.unit;
+        let repeats = |&(from, to): &(Node, Node)| (to..=from).contains(&unit);
+        self.full
+            && self.whom == For::All
+            && self.is_plane()
+            && !self.plan.loops.keys().any(repeats)
+            && self.fetched.insert((unit, register.map(|reg| reg.number)))
+    }
+
+    /// Whether threads ask where they are along a second axis.
+    pub(super) fn is_plane(&self) -> bool {
+        let mut initials = self.input.body.registers.iter().filter_map(|info| info.initial);
+        initials.any(|initial| matches!(initial, Initial::Special(Special::Tid(1..) | Special::Ctaid(1..))))
+    }
+
+    /// The next block of a grid is as far behind this one as this one is behind the one before.
+    pub(super) fn fetch_for_next(&mut self, address: &str, bytes: u64, stores: bool) {
+        if self.lasts == LASTS {
             return;
         }
+        let at = self.place("%saved", self.lasts_at + 8 * self.lasts);
+        self.lasts += 1;
+        let last = self.text.value(format!("load i64, ptr {at}"));
+        self.text.line(format!("store i64 {address}, ptr {at}"));
+        let stride = self.text.value(format!("sub i64 {address}, {last}"));
+        let ahead = self.text.value(format!("add i64 {address}, {stride}"));
+        self.prefetch(&ahead, bytes, stores);
+    }
+
+    /// So many bytes from an address on.
+    fn prefetch(&mut self, ahead: &str, bytes: u64, stores: bool) {
+        for line in 0..bytes.div_ceil(LINE).min(MOST) {
+            let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
+            let at = self.text.value(format!("inttoptr i64 {at} to ptr"));
+            // Into the second cache: the first one is full of what others of the block are about to read.
+            self.text.line(format!(
+                "call void @llvm.prefetch.p0(ptr {at}, i32 {}, i32 2, i32 1)",
+                u32::from(stores)
+            ));
+        }
+    }
+
+    /// All lanes of the warp access what lies side by side from an address on, so many bytes.
+    pub(super) fn fetch_ahead(&mut self, address: &str, bytes: u64, stores: bool) {
         let before = self.text.name("%before");
         let _ = writeln!(self.head, "  {before} = alloca i64\n  store i64 0, ptr {before}");
         let last = self.text.value(format!("load i64, ptr {before}"));
@@ -51,15 +103,7 @@ impl Emit<'_> {
             .text
             .value(format!("select i1 {few}, i64 {}, i64 {own}", bytes * WARPS));
         let ahead = self.text.value(format!("add i64 {address}, {by}"));
-        for line in 0..bytes.div_ceil(LINE).min(MOST) {
-            let at = self.text.value(format!("add i64 {ahead}, {}", line * LINE));
-            let at = self.text.value(format!("inttoptr i64 {at} to ptr"));
-            // Into the second cache: the first one is full of what others of the block are about to read.
-            self.text.line(format!(
-                "call void @llvm.prefetch.p0(ptr {at}, i32 {}, i32 2, i32 1)",
-                u32::from(stores)
-            ));
-        }
+        self.prefetch(&ahead, bytes, stores);
         if self.measured.replace(self.unit) == Some(self.unit) {
             return;
         }

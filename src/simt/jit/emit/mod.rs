@@ -220,6 +220,11 @@ struct Emit<'a> {
     looks_at_block: bool,
     /// Of that, what is kept; behind it, what passes through.
     kept_bytes: usize,
+    /// Where in it the addresses are that a warp has accessed in the block before, and how many there are.
+    lasts_at: usize,
+    lasts: usize,
+    /// The registers of those, with their units.
+    fetched: BTreeSet<(Node, Option<Register>)>,
     /// Units where lanes come in or leave with registers.
     stands: BTreeSet<Node>,
     /// Nodes whose flags are memory that must start as nobody.
@@ -277,6 +282,9 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         settled: BTreeMap::new(),
         looks_at_block: false,
         kept_bytes: 0,
+        lasts_at: 0,
+        lasts: 0,
+        fetched: BTreeSet::new(),
         stands: BTreeSet::new(),
         flags: BTreeSet::new(),
     };

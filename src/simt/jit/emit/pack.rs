@@ -12,6 +12,7 @@ use crate::program::{Reg, Register, Role};
 use super::super::compute::bits_of;
 use super::super::moves::{Kept, Move, Stand};
 use super::super::plan::{Kind, Parts};
+use super::ahead::LASTS;
 use super::{Emit, LANES, Node};
 
 /// So many registers of lanes, counted once for each unit through which they live, are many.
@@ -43,7 +44,9 @@ impl Emit<'_> {
             }
         }
         self.kept = kept;
-        self.kept_bytes = at.next_multiple_of(64);
+        self.lasts_at = at.next_multiple_of(8);
+        let lasts = if self.is_plane() { LASTS } else { 0 };
+        self.kept_bytes = (self.lasts_at + 8 * lasts).next_multiple_of(64);
         self.saved = self.kept_bytes;
     }
 
