@@ -315,12 +315,13 @@ impl Emit<'_> {
         true
     }
 
-    /// A vector's store of the lanes that run. Where all lanes have memory and nobody else stores meanwhile, as in the block's `own`,
-    /// CPUs whose masked stores are slow put back what the other lanes have there.
-    fn store_masked(&mut self, (value, pointer): (&str, &str), size: u64, mask: &str, own: bool) {
+    /// A vector's store of the lanes that run. Where all lanes have memory and nobody else stores meanwhile, as in the block's `own`, what
+    /// the other lanes have there is put back. Masked stores take a dozen cycles before AVX-512, and with it where they go beyond a line of
+    /// the CPU's caches (AMD Zen 5); nowhere is what they have stored forwarded to loads.
+    pub(super) fn store_masked(&mut self, (value, pointer): (&str, &str), size: u64, mask: &str, own: bool) {
         let (form, lanes, bits) = (self.form(), self.lanes, size * 8);
         let ty = form.int(bits as u32);
-        if own && self.puts_back() {
+        if own {
             let there = self.text.value(format!("load {ty}, ptr {pointer}, align {size}"));
             let value = self.text.select(form, &ty, mask, value, &there);
             self.text
@@ -331,12 +332,6 @@ impl Emit<'_> {
             "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {value}, ptr {pointer}, i32 {size}, {} {mask})",
             form.int(1)
         ));
-    }
-
-    /// Whether masked stores to the block's own memory put back what lanes that do not run have there. AVX-512 has quick ones; others'
-    /// take a dozen cycles, and what they have stored is not forwarded to loads.
-    fn puts_back(&self) -> bool {
-        self.lanes < 16
     }
 
     /// Stores to a place that is known to be right; in the block's `own` memory, which one thread of the host has to itself.
@@ -392,11 +387,11 @@ impl Emit<'_> {
                     stores: true,
                 };
                 match self.lanes {
-                    16 => self.store_stride(at, (moved, *step), &values),
+                    16 => self.store_stride(at, (moved, *step), &values, own),
                     _ => self.store_apart(at, (moved, *step), &values),
                 }
             }
-            Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0]),
+            Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0], own),
             Place::Near { .. } => unreachable!("loads alone have such places"),
             Place::Lines { at, .. } => {
                 let mask = self.mask.clone();
@@ -487,7 +482,6 @@ impl Emit<'_> {
             && moved.stores
             && self.mask.is_some()
             && address.space == Space::Shared
-            && self.puts_back()
         {
             whole = true;
             let (ty, rooms) = (self.form().int(*bits), self.rooms(end, bytes));
@@ -513,7 +507,7 @@ impl Emit<'_> {
             let lanes = (&base[..], &distances[..], *bits, *scale);
             let (near, any) = match moved.stores {
                 false => self.windows(lanes, &firsts, end),
-                true => self.butterflies(lanes, &firsts),
+                true => self.butterflies(lanes, &firsts, (address.space == Space::Shared).then_some(end)),
             };
             let [far, close] = ["far", "close"].map(|what| self.text.name(what));
             self.branch(&any, &far, &close);

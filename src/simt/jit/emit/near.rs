@@ -133,10 +133,15 @@ impl Emit<'_> {
     }
 
     /// Stores a stride; `values`: the vectors of each element, by part.
-    pub(super) fn store_stride(&mut self, at: &[String], (moved, step): (Moved, u64), values: &[Vec<String>]) {
+    pub(super) fn store_stride(
+        &mut self,
+        at: &[String],
+        (moved, step): (Moved, u64),
+        values: &[Vec<String>],
+        own: bool,
+    ) {
         let Moved { size, count, .. } = moved;
         let (lanes, bits) = (u64::from(self.lanes), size as u32 * 8);
-        let ty = self.form().int(bits);
         let all = (lanes - 1) * step + size * count;
         for part in 0..self.parts {
             let (base, offset) = self.first_of(at, part, step);
@@ -152,11 +157,7 @@ impl Emit<'_> {
                 let whole = self.pick(bits, &sources, &chosen);
                 let mask: Vec<String> = chosen.iter().map(|at| format!("i1 {}", at.is_some())).collect();
                 let pointer = self.pointer(&base, offset + start);
-                self.text.line(format!(
-                    "call void @llvm.masked.store.v{lanes}i{bits}.p0({ty} {whole}, ptr {pointer}, i32 {size}, {} <{}>)",
-                    self.form().int(1),
-                    mask.join(", ")
-                ));
+                self.store_masked((&whole, &pointer), size, &format!("<{}>", mask.join(", ")), own);
             }
         }
     }
@@ -333,11 +334,13 @@ impl Emit<'_> {
     }
 
     /// Butterflies for a store of single words: where they begin, their places as bits, and whether any lane, of those that do not
-    /// run as well, is in none. Vectors have sixteen lanes. Distances are in bytes or in words, as the scale says.
+    /// run as well, is in none. Vectors have sixteen lanes. Distances are in bytes or in words, as the scale says. In the block's own memory
+    /// all lanes have to be where it is, of so many bytes: what lies between is put back.
     pub(super) fn butterflies(
         &mut self,
         (base, distances, bits, scale): (&str, &[String], u32, u64),
         firsts: &[String],
+        own: Option<&String>,
     ) -> (Place, String) {
         let form = self.form();
         let (wide, narrow, one) = (form.int(bits), form.int(32), form.int(1));
@@ -385,12 +388,21 @@ impl Emit<'_> {
             let first = self.text.binary("mul", "i64", &first, &scale.to_string());
             at.push(self.text.value(format!("add i64 {base}, {first}")));
         }
-        let any = self.any(&other);
+        let mut any = self.any(&other);
+        if let Some(end) = own
+            && self.mask.is_some()
+        {
+            for at in &at {
+                let distance = self.text.value(format!("sub i64 {at}, {base}"));
+                let outside = self.text.value(format!("icmp uge i64 {distance}, {end}"));
+                any = self.text.binary("or", "i1", &any, &outside);
+            }
+        }
         (Place::Butterflies { at, places }, any)
     }
 
     /// Stores words to butterflies.
-    pub(super) fn store_butterflies(&mut self, at: &[String], places: &[String], values: &[String]) {
+    pub(super) fn store_butterflies(&mut self, at: &[String], places: &[String], values: &[String], own: bool) {
         let ty = self.form().int(32);
         let one = self.form().int(1);
         for (part, ((at, places), value)) in at.iter().zip(places).zip(values).enumerate() {
@@ -423,9 +435,7 @@ impl Emit<'_> {
                     "call {ty} @llvm.x86.avx512.mask.expand.v16i32({ty} {value}, {ty} zeroinitializer, {one} {all})"
                 ));
                 let pointer = self.pointer(at, 64 * half);
-                self.text.line(format!(
-                    "call void @llvm.masked.store.v16i32.p0({ty} {spread}, ptr {pointer}, i32 4, {one} {these})"
-                ));
+                self.store_masked((&spread, &pointer), 4, &these, own);
             }
         }
     }
