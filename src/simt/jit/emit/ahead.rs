@@ -14,12 +14,19 @@ use std::mem::offset_of;
 
 use super::super::context::Context;
 use super::{Emit, For, Node};
+use crate::isa::Level;
 use crate::program::{Initial, Reg, Special};
 
 /// How many turns ahead.
 const TURNS: u32 = 8;
-/// With a long stride: by two, six or eight, sums over 256 MiB take as long or longer (AMD EPYC with 512 KiB of second cache).
-const TURNS_LONG: u32 = 4;
+/// With a long stride, by what vectors the CPU has. By two, six or eight, sums over 256 MiB take as long or longer than by four on an AMD EPYC
+/// (Zen 3) whose second cache has 512 KiB and room for 8 such lines; by eight they take an eighth less on one (Zen 5) that has twice of both.
+const fn turns_long(level: Level) -> u32 {
+    match level {
+        Level::Avx512 => 8,
+        Level::Avx2 | Level::Baseline => 4,
+    }
+}
 /// Bytes of a stride that is long: lines so far apart lie in one set of many a second cache.
 const LONG: u64 = 64 << 10;
 /// Bytes of a stride with which loops have few turns: what all of them touch stays in the second cache until the next block comes.
@@ -93,15 +100,22 @@ impl Emit<'_> {
         let last = self.text.value(format!("load i64, ptr {before}"));
         self.text.line(format!("store i64 {address}, ptr {before}"));
         let stride = self.text.value(format!("sub i64 {address}, {last}"));
+        // From the warp before it is negative, or short: then it is what it was.
+        let from_warp = self.text.value(format!("sub i64 {stride}, {}", bytes + 1));
+        let is_own = self.text.value(format!("icmp ult i64 {from_warp}, {NONE}"));
+        let known = self.text.name("%stride");
+        let _ = writeln!(self.head, "  {known} = alloca i64\n  store i64 0, ptr {known}");
+        let was = self.text.value(format!("load i64, ptr {known}"));
+        let stride = self.text.value(format!("select i1 {is_own}, i64 {stride}, i64 {was}"));
+        self.text.line(format!("store i64 {stride}, ptr {known}"));
         let long = self.text.value(format!("icmp ugt i64 {stride}, {LONG}"));
-        let turns = self
-            .text
-            .value(format!("select i1 {long}, i64 {TURNS_LONG}, i64 {TURNS}"));
+        let few = turns_long(self.level);
+        let turns = self.text.value(format!("select i1 {long}, i64 {few}, i64 {TURNS}"));
         let own = self.text.value(format!("mul i64 {stride}, {turns}"));
-        let few = self.text.value(format!("icmp ugt i64 {stride}, {VERY_LONG}"));
+        let very_long = self.text.value(format!("icmp ugt i64 {stride}, {VERY_LONG}"));
         let by = self
             .text
-            .value(format!("select i1 {few}, i64 {}, i64 {own}", bytes * WARPS));
+            .value(format!("select i1 {very_long}, i64 {}, i64 {own}", bytes * WARPS));
         let ahead = self.text.value(format!("add i64 {address}, {by}"));
         self.prefetch(&ahead, bytes, stores);
         if self.measured.replace(self.unit) == Some(self.unit) {
