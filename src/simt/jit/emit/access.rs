@@ -26,10 +26,11 @@ impl Emit<'_> {
             return false;
         }
         if let (Some(values), &[Some(reg)]) = (self.load_together(address, pc), dst) {
-            let (form, to) = (self.form(), bits_of(reg.width).unwrap_or(32));
+            let (form, from) = (self.form(), u32::from(element.bytes) * 8);
+            let to = bits_of(reg.width).unwrap_or(32);
             let values: Vec<String> = values
                 .iter()
-                .map(|value| self.text.resize(form, 32, value, to, element.signed))
+                .map(|value| self.text.resize(form, from, value, to, element.signed))
                 .collect();
             self.write_lanes(reg, &values);
             return true;
@@ -149,8 +150,8 @@ impl Emit<'_> {
                     .collect();
                 self.write_lanes(reg, &values);
             }
-            Place::Lanes(spread) if bits == 32 && matches!(dst.len(), 2 | 4) => {
-                let loaded = self.load_words(address, spread, dst.len() as u64);
+            Place::Lanes(spread) if self.is_words(size, dst.len()) => {
+                let loaded = self.load_words(address, spread, (size, dst.len() as u64));
                 for (reg, values) in dst.iter().zip(loaded) {
                     let Some(reg) = *reg else { continue };
                     let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
@@ -434,14 +435,21 @@ impl Emit<'_> {
                         .collect();
                 }
                 let ones = form.constant(1, 1);
-                for (k, values) in values.iter().enumerate() {
-                    for (part, value) in values.iter().enumerate() {
-                        let to = self.further(&at[part], k as u64 * size);
-                        let mask = mask.as_ref().map_or(&ones, |mask| &mask[part]);
+                for (part, at) in at.iter().enumerate() {
+                    let mask = mask.as_ref().map(|mask| mask[part].clone());
+                    let passed = mask.as_ref().map(|mask| {
+                        let running = self.word_of(mask);
+                        self.pass(&running).behind
+                    });
+                    let mask = mask.as_ref().unwrap_or(&ones);
+                    for (k, values) in values.iter().enumerate() {
+                        let to = self.further(at, k as u64 * size);
                         self.text.line(format!(
-                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {value}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {mask})"
+                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {mask})",
+                            values[part]
                         ));
                     }
+                    self.behind(passed);
                 }
             }
         }

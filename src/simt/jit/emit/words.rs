@@ -1,5 +1,5 @@
-//! Words side by side that each lane loads, wherever lanes are: one load of two or four words for each lane, and vectors that are
-//! transposed, in place of a load for each word.
+//! Words side by side that each lane loads, wherever lanes are: one load of two or four words, or of two double words, for each lane,
+//! and vectors that are transposed, in place of a load for each.
 //!
 //! Vector accesses are such, and what compilers make of a loop that goes through memory: four turns at once, each of which loads the next
 //! word behind one register. These loads are done where the first of them stands, if nothing between them and the last one may write.
@@ -15,44 +15,54 @@ use super::masks::Passed;
 use super::place::{Place, Spread};
 use super::{Emit, order};
 
-/// Bytes of a word.
-const WORD: u64 = 4;
+/// Bytes that a lane loads at most.
+const MOST: u64 = 16;
 
-/// Loads of words side by side that are done together, by how far they are from the register.
-pub(super) type Words = Vec<Pc>;
+/// Loads of words of so many bytes side by side that are done together, by how far they are from the register.
+pub(super) struct Words {
+    size: u64,
+    pcs: Vec<Pc>,
+}
 
 impl Emit<'_> {
     /// Which of a group's accesses, by their places in a block, are done together: by the first of them in the code.
     pub(super) fn side_by_side(&self, block: usize, members: &[usize]) -> HashMap<Pc, Words> {
-        let insts = &self.input.body.blocks[block].insts;
         let start = self.input.starts[block];
-        let mut words: Vec<(i64, usize)> = members
-            .iter()
-            .filter_map(|&at| match &insts[at].op {
-                Op::Load {
-                    address, element, dst, ..
-                } if u64::from(element.bytes) == WORD && dst.len() == 1 => Some((address.offset, at)),
-                _ => None,
-            })
-            .collect();
-        words.sort_unstable();
-        // Who loads a word once more loads it himself.
-        words.dedup_by_key(|(offset, _)| *offset);
         let mut together = HashMap::new();
-        for row in words.chunk_by(|(a, _), (b, _)| a.checked_add(WORD as i64) == Some(*b)) {
-            for four in row.chunks(4) {
-                for some in four.chunks(if four.len() == 4 { 4 } else { 2 }) {
-                    let places = || some.iter().map(|&(_, at)| at);
-                    let (Some(first), Some(last)) = (places().min(), places().max()) else {
-                        continue;
-                    };
-                    if some.len() > 1 && self.only_reads(block, first..last) {
-                        together.insert(start + first as Pc, places().map(|at| start + at as Pc).collect());
+        for size in [4, 8] {
+            let words = self.single_loads(block, members, size);
+            let most = (MOST / size) as usize;
+            for row in words.chunk_by(|(a, _), (b, _)| a.checked_add(size as i64) == Some(*b)) {
+                for many in row.chunks(most) {
+                    for some in many.chunks(if many.len() == most { most } else { 2 }) {
+                        let places = || some.iter().map(|&(_, at)| at);
+                        let (Some(first), Some(last)) = (places().min(), places().max()) else {
+                            continue;
+                        };
+                        if some.len() > 1 && self.only_reads(block, first..last) {
+                            let pcs = places().map(|at| start + at as Pc).collect();
+                            together.insert(start + first as Pc, Words { size, pcs });
+                        }
                     }
                 }
             }
         }
         together
+    }
+
+    /// Those that load one word of so many bytes, by their offsets. Who loads a word once more loads it himself.
+    fn single_loads(&self, block: usize, members: &[usize], size: u64) -> Vec<(i64, usize)> {
+        let insts = &self.input.body.blocks[block].insts;
+        let single = |at: usize| match &insts[at].op {
+            Op::Load {
+                address, element, dst, ..
+            } if u64::from(element.bytes) == size && dst.len() == 1 => Some((address.offset, at)),
+            _ => None,
+        };
+        let mut words: Vec<(i64, usize)> = members.iter().filter_map(|&at| single(at)).collect();
+        words.sort_unstable();
+        words.dedup_by_key(|(offset, _)| *offset);
+        words
     }
 
     /// Whether instructions leave memory as it is, and may come after loads that stand behind them.
@@ -66,27 +76,37 @@ impl Emit<'_> {
             })
     }
 
-    /// Loads two or four words for each lane: the vectors of each, by part. They may turn out to be rows, of lanes one behind the other.
-    pub(super) fn load_words(&mut self, address: &Address, spread: &Spread, count: u64) -> Vec<Vec<String>> {
+    /// Whether so many words of so many bytes are loaded together.
+    pub(super) fn is_words(&self, size: u64, count: usize) -> bool {
+        matches!((size, count), (4, 2 | 4) | (8, 2))
+    }
+
+    /// Loads them for each lane: the vectors of each, by part. They may turn out to be rows, of lanes one behind the other.
+    pub(super) fn load_words(
+        &mut self,
+        address: &Address,
+        spread: &Spread,
+        (size, count): (u64, u64),
+    ) -> Vec<Vec<String>> {
         let may = address.register.is_some_and(|reg| !self.kind(reg.number).is_line());
-        if !may || address.space == Space::Local || !WORD.is_multiple_of(spread.scale) || self.lanes < 8 {
-            return self.load_words_each(spread, count);
+        if !may || address.space == Space::Local || !size.is_multiple_of(spread.scale) || self.lanes < 8 {
+            return self.load_words_each(spread, (size, count));
         }
         let firsts = self.firsts(spread);
-        let (_, elsewhere) = self.off_rows(spread, &firsts, WORD);
+        let (_, elsewhere) = self.off_rows(spread, &firsts, size);
         let any = self.any(&elsewhere);
         let [apart, row, met] = ["apart", "row", "met"].map(|what| self.text.name(what));
         self.branch(&any, &apart, &row);
         self.text.label(&row);
         let at = self.starts_of_rows(spread, &firsts);
-        let rows: Vec<Vec<String>> = (0..count).map(|word| self.load_rows(&at, word * WORD, WORD)).collect();
+        let rows: Vec<Vec<String>> = (0..count).map(|word| self.load_rows(&at, word * size, size)).collect();
         self.jump(&met);
         self.text.label(&apart);
-        let each = self.load_words_each(spread, count);
+        let each = self.load_words_each(spread, (size, count));
         let [from, behind] = [order::block_at_end(&self.text.lines).to_owned(), met.clone()];
         self.jump(&behind);
         self.text.label(&met);
-        let ty = self.form().int(32);
+        let ty = self.form().int(size as u32 * 8);
         rows.iter()
             .zip(&each)
             .map(|(rows, each)| {
@@ -101,9 +121,9 @@ impl Emit<'_> {
     }
 
     /// Lanes that do not run load the words that are at the number itself.
-    fn load_words_each(&mut self, spread: &Spread, count: u64) -> Vec<Vec<String>> {
-        let form = self.form();
-        let ty = form.int(32);
+    fn load_words_each(&mut self, spread: &Spread, (size, count): (u64, u64)) -> Vec<Vec<String>> {
+        let (form, bits) = (self.form(), size as u32 * 8);
+        let ty = form.int(bits);
         let mut values = vec![Vec::new(); count as usize];
         for part in 0..self.parts {
             let mut distances = spread.distances[part].clone();
@@ -116,16 +136,19 @@ impl Emit<'_> {
                 distances = self.text.select(form, &ty, &mask[part], &distances, &zero);
             }
             let each = self.each_pointer(spread, &distances);
-            let rows = (0..count as usize).map(|row| match count {
-                2 => self.pairs(&each, row),
-                _ => self.quadruples(&each, row),
+            let rows = (0..count as usize).map(|row| match (size, count) {
+                (4, 2) => self.pairs(&each, row),
+                _ => self.whole_rows(&each, row, size),
             });
-            let rows = rows.collect();
-            let mut columns = self.transposed(rows, true);
+            let rows: Vec<String> = rows.collect();
+            let mut columns = match size {
+                4 => self.transposed(rows, true),
+                _ => self.transposed_pairs(&rows),
+            };
             if let Some(Passed { before, some, behind }) = passed {
                 self.jump(&behind);
                 self.text.label(&behind);
-                let none = form.constant(32, 0);
+                let none = form.constant(bits, 0);
                 for column in &mut columns {
                     *column = self
                         .text
@@ -146,7 +169,7 @@ impl Emit<'_> {
         let mut all = "poison".to_owned();
         for place in 0..each.len() / 2 {
             let at = &each[place / 2 * 4 + row * 2 + place % 2];
-            let pair = self.text.value(format!("load i64, ptr {at}, align {WORD}"));
+            let pair = self.text.value(format!("load i64, ptr {at}, align 4"));
             all = self
                 .text
                 .value(format!("insertelement {ty} {all}, i64 {pair}, i64 {place}"));
@@ -154,19 +177,22 @@ impl Emit<'_> {
         self.text.convert("bitcast", &ty, &all, &self.form().int(32))
     }
 
-    /// Of each four lanes the words of one.
-    fn quadruples(&mut self, each: &[String], row: usize) -> String {
+    /// All words of one lane in each four, or in each two where words are double.
+    fn whole_rows(&mut self, each: &[String], row: usize, size: u64) -> String {
+        let (mut length, bits) = (MOST / size, size * 8);
         let mut all: Vec<String> = each
             .iter()
             .skip(row)
-            .step_by(4)
-            .map(|at| self.text.value(format!("load <4 x i32>, ptr {at}, align {WORD}")))
+            .step_by(length as usize)
+            .map(|at| {
+                self.text
+                    .value(format!("load <{length} x i{bits}>, ptr {at}, align {size}"))
+            })
             .collect();
-        let mut length = 4;
         while let [_, _, ..] = all[..] {
             let order: Vec<String> = (0..2 * length).map(|at| format!("i32 {at}")).collect();
             let order = order.join(", ");
-            let ty = format!("<{length} x i32>");
+            let ty = format!("<{length} x i{bits}>");
             length *= 2;
             all = all
                 .chunks(2)
@@ -181,19 +207,37 @@ impl Emit<'_> {
         all.swap_remove(0)
     }
 
+    /// The first and the second words of pairs of double words.
+    fn transposed_pairs(&mut self, rows: &[String]) -> Vec<String> {
+        let (lanes, ty) = (self.lanes, self.form().int(64));
+        let columns = (0..2).map(|word| {
+            let order: Vec<String> = (0..lanes)
+                .step_by(2)
+                .flat_map(|first| [first + word, first + word + lanes].map(|at| format!("i32 {at}")))
+                .collect();
+            self.text.value(format!(
+                "shufflevector {ty} {}, {ty} {}, <{lanes} x i32> <{}>",
+                rows[0],
+                rows[1],
+                order.join(", ")
+            ))
+        });
+        columns.collect()
+    }
+
     /// A load that is done together with others: the vectors of its word. `None`: it is not.
     pub(super) fn load_together(&mut self, address: &Address, pc: Pc) -> Option<Vec<String>> {
         if let Some(values) = self.loaded.remove(&pc) {
             return Some(values);
         }
-        let words = self.together.remove(&pc)?;
-        let least = self.members.get(words.first()?)?.clone();
-        let bytes = words.len() as u64 * WORD;
-        let Place::Lanes(spread) = self.member(&least.start, least.delta, bytes) else {
+        let Words { size, pcs } = self.together.remove(&pc)?;
+        let count = pcs.len() as u64;
+        let least = self.members.get(pcs.first()?)?.clone();
+        let Place::Lanes(spread) = self.member(&least.start, least.delta, count * size) else {
             return None;
         };
-        let all = self.load_words(address, &spread, words.len() as u64);
-        self.loaded.extend(words.into_iter().zip(all));
+        let all = self.load_words(address, &spread, (size, count));
+        self.loaded.extend(pcs.into_iter().zip(all));
         self.loaded.remove(&pc)
     }
 }
