@@ -435,21 +435,14 @@ impl Emit<'_> {
                         .collect();
                 }
                 let ones = form.constant(1, 1);
-                for (part, at) in at.iter().enumerate() {
-                    let mask = mask.as_ref().map(|mask| mask[part].clone());
-                    let passed = mask.as_ref().map(|mask| {
-                        let running = self.word_of(mask);
-                        self.pass(&running).behind
-                    });
-                    let mask = mask.as_ref().unwrap_or(&ones);
-                    for (k, values) in values.iter().enumerate() {
-                        let to = self.further(at, k as u64 * size);
+                for (k, values) in values.iter().enumerate() {
+                    for (part, value) in values.iter().enumerate() {
+                        let to = self.further(&at[part], k as u64 * size);
+                        let mask = mask.as_ref().map_or(&ones, |mask| &mask[part]);
                         self.text.line(format!(
-                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {mask})",
-                            values[part]
+                            "call void @llvm.masked.scatter.v{lanes}i{bits}.v{lanes}p0({ty} {value}, <{lanes} x ptr> {to}, i32 {size}, <{lanes} x i1> {mask})"
                         ));
                     }
-                    self.behind(passed);
                 }
             }
         }
