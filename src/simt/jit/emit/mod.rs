@@ -180,7 +180,7 @@ struct Emit<'a> {
     /// Accesses that are looked at with others, by their places in the interpreter's code.
     members: HashMap<Pc, place::Member>,
     /// Of those, loads that are done together, by the first one; and the values of the others until they come.
-    together: HashMap<Pc, words::Words>,
+    together: HashMap<Pc, place::Words>,
     loaded: HashMap<Pc, Vec<String>>,
     /// Registers that are known to hold addresses of elements, and how many were found.
     indexed: HashMap<Register, place::Indexed>,

@@ -2,6 +2,8 @@
 
 use crate::program::Element;
 
+use super::super::Pc;
+
 /// Where the lanes of an access go.
 #[derive(Clone)]
 pub(super) enum Place {
@@ -77,6 +79,12 @@ pub(super) struct Member {
     pub(super) delta: i64,
     /// An address that may be read.
     pub(super) safe: String,
+}
+
+/// Loads of words of so many bytes side by side that are done together, by how far they are from their register.
+pub(super) struct Words {
+    pub(super) size: u64,
+    pub(super) pcs: Vec<Pc>,
 }
 
 /// An alignment to look at: of the address so many bytes behind.

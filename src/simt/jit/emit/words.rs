@@ -12,17 +12,11 @@ use crate::program::{Address, Op, Ordering, Space};
 use super::super::Pc;
 use super::super::text::Form;
 use super::masks::Passed;
-use super::place::{Place, Spread};
+use super::place::{Place, Spread, Words};
 use super::{Emit, order};
 
 /// Bytes that a lane loads at most.
 const MOST: u64 = 16;
-
-/// Loads of words of so many bytes side by side that are done together, by how far they are from the register.
-pub(super) struct Words {
-    size: u64,
-    pcs: Vec<Pc>,
-}
 
 impl Emit<'_> {
     /// Which of a group's accesses, by their places in a block, are done together: by the first of them in the code.
@@ -126,15 +120,7 @@ impl Emit<'_> {
         let ty = form.int(bits);
         let mut values = vec![Vec::new(); count as usize];
         for part in 0..self.parts {
-            let mut distances = spread.distances[part].clone();
-            let mut passed = None;
-            if let Some(mask) = self.mask.clone() {
-                let word = self.word_of(&mask[part]);
-                passed = Some(self.pass(&word));
-                let zero = form.constant(spread.bits, 0);
-                let ty = form.int(spread.bits);
-                distances = self.text.select(form, &ty, &mask[part], &distances, &zero);
-            }
+            let (distances, passed) = self.running(spread, part);
             let each = self.each_pointer(spread, &distances);
             let rows = (0..count as usize).map(|row| match (size, count) {
                 (4, 2) => self.pairs(&each, row),
