@@ -51,13 +51,17 @@ impl Emit<'_> {
     /// Whether an access by a register fetches what the same warp of the next block will: one that is no part of a loop, once for the
     /// register. Blocks in a line follow each other through memory, which the CPU sees by itself.
     pub(super) fn fetches_for_next(&mut self, register: Option<Reg>) -> bool {
-        let unit = self.unit;
-        let repeats = |&(from, to): &(Node, Node)| (to..=from).contains(&unit);
         self.full
             && self.whom == For::All
             && self.is_plane()
-            && !self.plan.loops.keys().any(repeats)
-            && self.fetched.insert((unit, register.map(|reg| reg.number)))
+            && !self.repeats()
+            && self.fetched.insert((self.unit, register.map(|reg| reg.number)))
+    }
+
+    /// Whether the unit is part of a loop.
+    pub(super) fn repeats(&self) -> bool {
+        let mut loops = self.plan.loops.keys();
+        loops.any(|&(from, to)| (to..=from).contains(&self.unit))
     }
 
     /// Whether threads ask where they are along a second axis.

@@ -77,7 +77,9 @@ impl Emit<'_> {
 
     /// Whether single words at these distances are accessed one by one.
     pub(super) fn is_each(&self, count: usize) -> bool {
-        count == 1
+        // Sixteen loads take as long to compile as ten gathers: they are for loops.
+        let gathers = self.lanes == 16 && !self.repeats();
+        count == 1 && !gathers
     }
 
     /// Loads them, a vector a part; lanes that do not run load the word that is at the number itself.
