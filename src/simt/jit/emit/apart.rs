@@ -84,8 +84,8 @@ impl Emit<'_> {
 
     /// Loads them, a vector a part; lanes that do not run load the word that is at the number itself.
     pub(super) fn load_each(&mut self, spread: &Spread, size: u64) -> Vec<String> {
-        let (form, bits) = (self.form(), size as u32 * 8);
-        let ty = form.int(bits);
+        let bits = size as u32 * 8;
+        let ty = self.form().int(bits);
         let mut values = Vec::new();
         for part in 0..self.parts {
             let (distances, passed) = self.running(spread, part);
@@ -96,17 +96,27 @@ impl Emit<'_> {
                     .text
                     .value(format!("insertelement {ty} {all}, i{bits} {one}, i64 {lane}"));
             }
-            if let Some(Passed { before, some, behind }) = passed {
-                self.jump(&behind);
-                self.text.label(&behind);
-                let none = form.constant(bits, 0);
-                all = self
-                    .text
-                    .value(format!("phi {ty} [ {all}, %{some} ], [ {none}, %{before} ]"));
-            }
-            values.push(all);
+            let mut all = [all];
+            self.or_nothing(passed, size, &mut all);
+            values.extend(all);
         }
         values
+    }
+
+    /// What was passed by gives zeros, where it was: vectors of elements of so many bytes.
+    pub(super) fn or_nothing(&mut self, passed: Option<Passed>, size: u64, values: &mut [String]) {
+        let Some(Passed { before, some, behind }) = passed else {
+            return;
+        };
+        self.jump(&behind);
+        self.text.label(&behind);
+        let (form, bits) = (self.form(), size as u32 * 8);
+        let (ty, none) = (form.int(bits), form.constant(bits, 0));
+        for value in values {
+            *value = self
+                .text
+                .value(format!("phi {ty} [ {value}, %{some} ], [ {none}, %{before} ]"));
+        }
     }
 
     /// A part's distances, none for lanes that do not run; where lanes may not run, what follows is passed by if none does.

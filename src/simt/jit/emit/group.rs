@@ -205,7 +205,8 @@ impl Emit<'_> {
         self.text.label(&sure);
         self.forget_indexed(indexed);
         self.members.clear();
-        debug_assert!(self.together.is_empty() && self.loaded.is_empty());
+        self.together.clear();
+        self.loaded.clear();
     }
 
     /// Addresses of a group's least offset, and whether any access of the group goes where it may not, in any lane that runs.

@@ -139,7 +139,7 @@ fn label_of(line: &str) -> Option<&str> {
 }
 
 /// The label of the block that a text ends in; none: no text.
-pub(super) fn block_at_end(text: &str) -> &str {
+fn block_at_end(text: &str) -> &str {
     let mut lines = text.split_inclusive('\n').rev();
     lines.find_map(label_of).unwrap_or_default()
 }

@@ -11,9 +11,8 @@ use crate::program::{Address, Op, Ordering, Space};
 
 use super::super::Pc;
 use super::super::text::Form;
-use super::masks::Passed;
+use super::Emit;
 use super::place::{Place, Spread, Words};
-use super::{Emit, order};
 
 /// Bytes that a lane loads at most.
 const MOST: u64 = 16;
@@ -97,8 +96,10 @@ impl Emit<'_> {
         self.jump(&met);
         self.text.label(&apart);
         let each = self.load_words_each(spread, (size, count));
-        let [from, behind] = [order::block_at_end(&self.text.lines).to_owned(), met.clone()];
-        self.jump(&behind);
+        let far = self.text.name("far");
+        self.jump(&far);
+        self.text.label(&far);
+        self.jump(&met);
         self.text.label(&met);
         let ty = self.form().int(size as u32 * 8);
         rows.iter()
@@ -107,7 +108,7 @@ impl Emit<'_> {
                 let both = rows.iter().zip(each);
                 both.map(|(by_row, by_lane)| {
                     self.text
-                        .value(format!("phi {ty} [ {by_row}, %{row} ], [ {by_lane}, %{from} ]"))
+                        .value(format!("phi {ty} [ {by_row}, %{row} ], [ {by_lane}, %{far} ]"))
                 })
                 .collect()
             })
@@ -116,8 +117,6 @@ impl Emit<'_> {
 
     /// Lanes that do not run load the words that are at the number itself.
     fn load_words_each(&mut self, spread: &Spread, (size, count): (u64, u64)) -> Vec<Vec<String>> {
-        let (form, bits) = (self.form(), size as u32 * 8);
-        let ty = form.int(bits);
         let mut values = vec![Vec::new(); count as usize];
         for part in 0..self.parts {
             let (distances, passed) = self.running(spread, part);
@@ -131,16 +130,7 @@ impl Emit<'_> {
                 4 => self.transposed(rows, true),
                 _ => self.transposed_pairs(&rows),
             };
-            if let Some(Passed { before, some, behind }) = passed {
-                self.jump(&behind);
-                self.text.label(&behind);
-                let none = form.constant(bits, 0);
-                for column in &mut columns {
-                    *column = self
-                        .text
-                        .value(format!("phi {ty} [ {column}, %{some} ], [ {none}, %{before} ]"));
-                }
-            }
+            self.or_nothing(passed, size, &mut columns);
             values
                 .iter_mut()
                 .zip(columns)
