@@ -7,7 +7,8 @@
 //! there cannot be many turns, what the block behind this one will touch in the same turn is fetched, for blocks follow each other. What
 //! is fetched may be anywhere: fetching ahead does not fault.
 //!
-//! Where blocks lie in a plane, a warp keeps where it was in the block before, and fetches what is as far behind where it is now.
+//! Where blocks lie in a plane, or their warps wait for each other, a warp keeps where it was in the block before, and fetches what is as far
+//! behind where it is now.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -49,11 +50,11 @@ impl Emit<'_> {
     }
 
     /// Whether an access by a register fetches what the same warp of the next block will: one that is no part of a loop, once for the
-    /// register. Blocks in a line follow each other through memory, which the CPU sees by itself.
+    /// register.
     pub(super) fn fetches_for_next(&mut self, register: Option<Reg>) -> bool {
         self.full
             && self.whom == For::All
-            && self.is_plane()
+            && self.keeps_lasts()
             && !self.repeats()
             && self.fetched.insert((self.unit, register.map(|reg| reg.number)))
     }
@@ -64,8 +65,14 @@ impl Emit<'_> {
         loops.any(|&(from, to)| (to..=from).contains(&self.unit))
     }
 
+    /// Whether warps keep where they were in the block before. Blocks in a line follow each other through memory, which the CPU sees by
+    /// itself, but not across pages, and what it has fetched may be gone again after a block with barriers.
+    pub(super) fn keeps_lasts(&self) -> bool {
+        self.is_plane() || !self.packs.is_empty()
+    }
+
     /// Whether threads ask where they are along a second axis.
-    pub(super) fn is_plane(&self) -> bool {
+    fn is_plane(&self) -> bool {
         let mut initials = self.input.body.registers.iter().filter_map(|info| info.initial);
         initials.any(|initial| matches!(initial, Initial::Special(Special::Tid(1..) | Special::Ctaid(1..))))
     }

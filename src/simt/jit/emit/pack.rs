@@ -45,7 +45,7 @@ impl Emit<'_> {
         }
         self.kept = kept;
         self.lasts_at = at.next_multiple_of(8);
-        let lasts = if self.is_plane() { LASTS } else { 0 };
+        let lasts = if self.keeps_lasts() { LASTS } else { 0 };
         self.kept_bytes = (self.lasts_at + 8 * lasts).next_multiple_of(64);
         self.saved = self.kept_bytes;
     }
