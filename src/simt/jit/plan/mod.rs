@@ -58,8 +58,8 @@ pub struct Plan {
 
 /// Pairs of places at which lanes may be at the same time are followed for so many units; a body that needs more is left to the interpreter.
 const PATIENCE: usize = 1 << 20;
-/// Instructions that are there a second time for warps of which lanes have ended.
-const MOST_LACKING: usize = 96;
+/// Instructions that are there a second time for warps of which lanes have ended, where half of the kernel is fewer.
+const MOST_LACKING: usize = 128;
 
 impl Plan {
     /// `starts` says where each block begins in the interpreter's code; parts have so many `lanes`. Of what nobody was `seen` to do no code is
@@ -517,46 +517,8 @@ impl Plan {
     }
 
     /// Units that lanes come to of whose warp some have ended: code for whole warps goes on there without those if that takes little
-    /// more of it, as behind the rim of a plane that is treated apart.
+    /// more of it, as behind the rim of a plane that is treated apart, or where a few lanes sum up what the block has left.
     fn find_lacks(&mut self) {
-        let mut lacks = vec![false; self.units.len()];
-        let mut work: Vec<Node> = Vec::new();
-        for (number, unit) in self.units.iter().enumerate() {
-            match &unit.exit {
-                Exit::Branch {
-                    taken,
-                    fall,
-                    divides: true,
-                    ..
-                } => {
-                    if self.is_end(*taken) {
-                        work.push(*fall);
-                    }
-                    if self.is_end(*fall) {
-                        work.push(*taken);
-                    }
-                }
-                Exit::To(next) if unit.stick == Stick::Ends => work.push(*next),
-                Exit::None | Exit::To(_) | Exit::Branch { .. } => {}
-            }
-            let mut ends = unit.stick == Stick::Ends;
-            unit.successors(|to| ends |= self.is_end(to));
-            if ends {
-                let waiting = self.others[number].iter().copied();
-                work.extend(waiting);
-            }
-        }
-        let mut more = 0;
-        while let Some(number) = work.pop() {
-            if self.is_end(number) || std::mem::replace(&mut lacks[number as usize], true) {
-                continue;
-            }
-            let unit = &self.units[number as usize];
-            if self.others[number as usize].is_empty() {
-                more += unit.insts.len() + 1;
-            }
-            unit.successors(|to| work.push(to));
-        }
         // Code for a part of a warp leaves where lanes part that were not seen to: then it is of no use to those that are left.
         let parts_unseen = |exit: &Exit| match exit {
             Exit::Branch { guard, at, divides, .. } => {
@@ -564,10 +526,69 @@ impl Plan {
             }
             Exit::None | Exit::To(_) => false,
         };
-        let mut lacking = self.units.iter().zip(&lacks).filter(|(_, lacks)| **lacks);
-        if more <= MOST_LACKING && !lacking.any(|(unit, _)| parts_unseen(&unit.exit)) {
-            self.lacks = lacks;
+        let length = |unit: Node| self.units[unit as usize].insts.len() + 1;
+        let most = (0..self.units.len() as Node).map(length).sum::<usize>() / 2;
+        let most = most.max(MOST_LACKING);
+        // What those reach that are left behind each end, and how much of it is not there for parts of warps anyhow: the shortest first.
+        let mut rests: Vec<(usize, Vec<Node>)> = Vec::new();
+        for from in self.left_behind() {
+            let (mut more, mut reached, mut work) = (0, BTreeSet::new(), from);
+            while let Some(number) = work.pop().filter(|_| more <= most) {
+                if self.is_end(number) || !reached.insert(number) {
+                    continue;
+                }
+                let unit = &self.units[number as usize];
+                if self.others[number as usize].is_empty() {
+                    more += length(number);
+                }
+                if parts_unseen(&unit.exit) {
+                    more = usize::MAX;
+                }
+                unit.successors(|to| work.push(to));
+            }
+            if more <= most {
+                rests.push((more, reached.into_iter().collect()));
+            }
         }
+        rests.sort_unstable();
+        rests.dedup();
+        let (mut lacks, mut all) = (vec![false; self.units.len()], 0);
+        for (_, reached) in rests {
+            let added = reached
+                .iter()
+                .filter(|&&unit| !lacks[unit as usize] && self.others[unit as usize].is_empty());
+            let more: usize = added.map(|&unit| length(unit)).sum();
+            if all + more <= most {
+                all += more;
+                reached.into_iter().for_each(|unit| lacks[unit as usize] = true);
+            }
+        }
+        self.lacks = lacks;
+    }
+
+    /// Where lanes are, or go on, when others of their warp end, for each unit at which some do.
+    fn left_behind(&self) -> BTreeSet<Vec<Node>> {
+        let mut all = BTreeSet::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            let mut ends = unit.stick == Stick::Ends;
+            unit.successors(|to| ends |= self.is_end(to));
+            if !ends {
+                continue;
+            }
+            let mut left: Vec<Node> = self.others[number].iter().copied().collect();
+            match &unit.exit {
+                Exit::Branch {
+                    taken,
+                    fall,
+                    divides: true,
+                    ..
+                } => left.extend([*taken, *fall].into_iter().filter(|&node| !self.is_end(node))),
+                Exit::To(next) if unit.stick == Stick::Ends => left.push(*next),
+                Exit::None | Exit::To(_) | Exit::Branch { .. } => {}
+            }
+            all.insert(left);
+        }
+        all
     }
 
     fn find_lazy(&mut self, body: &Body) {
