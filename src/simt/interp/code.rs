@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::config::{self, Jit};
 use crate::isa::lanes::{LaneKernel, MAX_WARPS, Operands, Width};
 use crate::program::{
@@ -24,6 +22,7 @@ use crate::simt::machine::{AccessFn, AtomOp, AtomicFn, MemOp, NONE, Operations, 
 
 use super::compile::values::Affine;
 use super::compile::{Compiled, Instr, Pc, Slot, What};
+use super::contest::{Contest, Size};
 use super::inspect::Inspected;
 
 /// A guard on an instruction: offset of the predicate, and whether lanes run where it is clear.
@@ -157,12 +156,7 @@ pub struct NativeForm {
     asked: AtomicUsize,
     /// For how long the function has been interpreted, in nanoseconds.
     interpreted: AtomicU64,
-    /// How long the last launch took in the interpreter, and its size.
-    before: Mutex<Option<(Size, u64)>>,
-    /// So many launches of compiled code in a row have been slower.
-    losses: AtomicU32,
-    /// Compiled code took longer than the interpreter for a launch of the same size.
-    slower: AtomicBool,
+    contest: Contest,
 }
 
 /// How often a function is compiled at most.
@@ -170,15 +164,6 @@ pub const GENERATIONS: usize = 3;
 
 /// Of functions of fewer instructions all is compiled at once.
 const FEW: usize = 100;
-
-/// The size of a launch: grid and block.
-pub type Size = [[u32; 3]; 2];
-
-/// Launches that take less time than this are not compared.
-const COMPARED: u64 = 1_000_000;
-
-/// Slower launches in a row that settle it.
-const LOSSES: u32 = 3;
 
 impl NativeForm {
     /// What has been made so far; `Some(None)`: nothing will be.
@@ -190,7 +175,7 @@ impl NativeForm {
     /// What has been made last, and its number.
     #[inline(always)]
     pub fn last_made(&self) -> Option<(usize, &Arc<Executable>)> {
-        if self.slower.load(Ordering::Relaxed) {
+        if self.contest.is_lost() {
             return None;
         }
         self.newest()
@@ -204,9 +189,7 @@ impl NativeForm {
             .next()
     }
 
-    /// A launch took so long, all of it in compiled code or all of it in the interpreter. What is compiled and turns out to be
-    /// slower than the interpreter, launch after launch, is not used again: such are kernels that meet at a barrier every few
-    /// instructions. A single launch may have been held up by whatever else runs.
+    /// A launch took so long, all of it in compiled code or all of it in the interpreter.
     pub fn took(
         self: &Arc<Self>,
         size: Size,
@@ -214,36 +197,28 @@ impl NativeForm {
         compiled: bool,
         (function, rows): (&Arc<Compiled>, Rows),
     ) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if config::get().jit == Jit::Always {
             return;
         }
-        if time < COMPARED {
-            if compiled && self.losses.load(Ordering::Relaxed) != 0 {
-                self.losses.store(0, Ordering::Relaxed);
-            }
+        if !compiled {
+            self.contest.interpreted(size, time);
             return;
         }
-        let mut before = self.before.lock();
-        match (compiled, *before) {
-            (false, _) => *before = Some((size, time)),
-            (true, Some((same, interpreted))) if same == size => {
-                let losses = match time > interpreted + interpreted / 8 {
-                    true => self.losses.load(Ordering::Relaxed).saturating_add(1),
-                    false => 0,
-                };
-                self.losses.store(losses, Ordering::Relaxed);
-                if losses >= LOSSES {
-                    self.slower.store(true, Ordering::Relaxed);
-                    // Perhaps because it is code of something else.
-                    if let Some((generation, made)) = self.newest()
-                        && let Some(native) = &made.native
-                    {
-                        self.make_again(generation + 1, native, function, rows);
-                    }
-                }
-            }
-            (true, _) => {}
+        let Some(interpreted) = self.contest.compiled(size, time) else {
+            return;
+        };
+        tracing::debug!(
+            kernel = &*function.function.name,
+            ?size,
+            compiled = ?time,
+            ?interpreted,
+            "is interpreted again, which takes less time"
+        );
+        // Perhaps because it is code of something else.
+        if let Some((generation, made)) = self.newest()
+            && let Some(native) = &made.native
+        {
+            self.make_again(generation + 1, native, function, rows);
         }
     }
 
@@ -267,8 +242,7 @@ impl NativeForm {
                 asked: AtomicBool::new(false),
             });
             // Nobody knows how long that takes.
-            self.losses.store(0, Ordering::Relaxed);
-            self.slower.store(false, Ordering::Relaxed);
+            self.contest.begin_anew();
             Some(Arc::new(exec))
         });
     }
@@ -316,8 +290,10 @@ impl NativeForm {
         }
     }
 
-    /// The function is being interpreted, for so long now: once that promises to be worth it, it is compiled.
+    /// The function is being interpreted, for so long now: once that promises to be worth it, it is compiled, and compiled code is used again that
+    /// took less.
     pub fn running(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
+        self.contest.is_interpreted(time);
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if self.interpreted.load(Ordering::Relaxed).saturating_add(time) > worth(compiled) {
             self.ask(0, compiled, rows, false);

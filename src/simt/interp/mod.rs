@@ -16,7 +16,7 @@
 //! inspect.rs  operations on floats that somebody looks at
 //! march.rs    whole warps in compiled code, from barrier to barrier    tell.rs   what observers hear of it
 //! gather.rs   who meets at `.sync` operations             join.rs       that functions entered apart have
-//! change.rs   from interpreted to compiled code, in the middle
+//! change.rs   from interpreted to compiled code, in the middle     contest.rs  which of the two is quicker
 //! ```
 
 pub mod affine;
@@ -26,6 +26,7 @@ mod change;
 pub mod code;
 mod collective;
 pub mod compile;
+mod contest;
 mod frame;
 mod gather;
 mod handed;
