@@ -156,7 +156,8 @@ subtypes! {
 modifiers! { Truth }
 
 impl Truth {
-    fn bits(self) -> u32 {
+    /// As bits of a register.
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Truth::F32 => 1f32.to_bits(),
             Truth::F16 => 0x3c00,

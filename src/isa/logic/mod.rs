@@ -48,7 +48,7 @@ impl PrmtMode {
     }
 
     /// The selectors of the general form that do what the mode does for `c & 3` = 0 … 3, packed.
-    fn selectors(self) -> u64 {
+    pub(crate) fn selectors(self) -> u64 {
         let selectors: [u16; 4] = match self {
             PrmtMode::F4e => [0x3210, 0x4321, 0x5432, 0x6543],
             PrmtMode::B4e => [0x5670, 0x6701, 0x7012, 0x0123],

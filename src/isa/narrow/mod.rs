@@ -6,6 +6,7 @@ mod scalar;
 
 use std::fmt;
 
+pub(crate) use self::scalar::Layout;
 pub use self::scalar::Narrow;
 use self::scalar::{
     BF16, HalvesDown, HalvesDownExact, HalvesDownScaled, HalvesUp, HalvesUpExact, HalvesUpScaled, RELU, RandomHalves,

@@ -27,15 +27,15 @@ pub enum Narrow {
 use Narrow::*;
 
 /// How bits make up a number of a format. `ue8m0` and `s2f6` go their own ways.
-struct Layout {
-    fraction: u32,
-    bias: i32,
+pub(crate) struct Layout {
+    pub fraction: u32,
+    pub bias: i32,
     /// The greatest finite number, without sign.
-    most: u32,
+    pub most: u32,
     /// What NaN becomes: the format's own, or the greatest number where it has none.
-    nan: u32,
+    pub nan: u32,
     /// The sign bit, or none.
-    sign: u32,
+    pub sign: u32,
 }
 
 impl Narrow {
@@ -45,18 +45,18 @@ impl Narrow {
         ALL[(code & 7) as usize]
     }
     #[inline(always)]
-    pub(super) fn is_signed(self) -> bool {
+    pub(crate) fn is_signed(self) -> bool {
         self.layout().sign != 0
     }
     /// Its numbers have a fraction and an exponent, as [`Layout`] says.
-    pub(super) fn is_floating(self) -> bool {
+    pub(crate) fn is_floating(self) -> bool {
         match self {
             E4m3 | E5m2 | E2m3 | E3m2 | E2m1 | Ue5m3 => true,
             Ue8m0 | S2f6 => false,
         }
     }
     #[inline(always)]
-    fn layout(self) -> Layout {
+    pub(crate) fn layout(self) -> Layout {
         let (fraction, bias, most, nan, sign) = match self {
             E4m3 => (3, 7, 0x7e, 0x7f, 0x80),
             E5m2 => (2, 15, 0x7b, 0x7f, 0x80),
@@ -100,7 +100,7 @@ impl Narrow {
     }
     /// Bits that an element takes of a packed operand.
     #[inline(always)]
-    fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             E2m1 => 4,
             E4m3 | E5m2 | E2m3 | E3m2 | Ue5m3 | Ue8m0 | S2f6 => 8,

@@ -5,20 +5,20 @@
 //! of `f32` are made canonical by whoever looks ([`super::plan::Plan::lazy`]), those of `f64` are computed again by the
 //! kernel when there is a NaN among them ([`carries_nan`]).
 
-use crate::isa::compare::{Boolean, Compare, Operands};
+use crate::isa::compare::{Compare, Operands};
 use crate::isa::convert::{Kind, Round};
 use crate::isa::float::{Extremum, FloatType, Format, Scalar};
 use crate::isa::int::{Ordered, Part};
 use crate::isa::lanes::Width;
 use crate::isa::moves::{Extract, Pack, Resize, Words};
-use crate::isa::types::{Bits, IntType, LongBits, NarrowInt, Rounding, SignedInt, WideInt, Word};
+use crate::isa::types::{Bits, IntType, LongBits, NarrowInt, Rounding, SignedInt, Type, WideInt, Word};
 use crate::isa::{Compute, Level, compare, convert, float, int, logic, moves};
 
 use super::text::{Form, Text};
 use super::unit;
 
 /// Bits of an integer type, and whether it has a sign.
-fn integer(ty: IntType) -> (u32, bool) {
+pub(super) fn integer(ty: IntType) -> (u32, bool) {
     match ty {
         IntType::U16 => (16, false),
         IntType::S16 => (16, true),
@@ -57,7 +57,7 @@ fn long(ty: LongBits) -> u32 {
     }
 }
 
-fn wide(ty: WideInt) -> (u32, bool) {
+pub(super) fn wide(ty: WideInt) -> (u32, bool) {
     match ty {
         WideInt::U32 => (32, false),
         WideInt::S32 => (32, true),
@@ -135,10 +135,15 @@ pub fn takes_any_nan(op: Compute) -> bool {
         || unit::of(op).is_some()
         || matches!(
             op,
-            Compute::Compare(compare::Op::Setp {
-                of: Operands::F32 { .. },
-                ..
-            })
+            Compute::Compare(
+                compare::Op::Setp {
+                    of: Operands::F32 { .. },
+                    ..
+                } | compare::Op::Set {
+                    of: Operands::F32 { .. },
+                    ..
+                }
+            )
         )
 }
 
@@ -253,14 +258,18 @@ impl Emitter<'_> {
         destinations: usize,
     ) -> Option<Vec<String>> {
         match op {
-            Compute::Int(op) => self.int(op, sources, constants).map(|v| vec![v]),
+            Compute::Int(op) => match self.with_carry(op, sources) {
+                Some(results) => Some(results),
+                None => self.int(op, sources, constants).map(|v| vec![v]),
+            },
             Compute::Float(op) => self.float(op, sources).map(|v| vec![v]),
             Compute::Compare(op) => self.compare(op, sources, destinations),
             Compute::Logic(op) => self.logic(op, sources, constants).map(|v| vec![v]),
             Compute::Convert(op) => self.cvt(op, sources).map(|v| vec![v]),
             Compute::Move(op) => self.moved(op, sources).map(|v| vec![v]),
             Compute::Half(op) => self.half(op, sources).map(|v| vec![v]),
-            Compute::Approx(_) | Compute::Narrow(_) | Compute::Video(_) | Compute::Legacy(_) => None,
+            Compute::Narrow(op) => self.narrow(op, sources).map(|v| vec![v]),
+            Compute::Approx(_) | Compute::Video(_) | Compute::Legacy(_) => None,
         }
     }
 
@@ -292,14 +301,14 @@ impl Emitter<'_> {
             Add { ty } => self.binary("add", integer(ty).0, of(0), of(1)),
             Sub { ty } => self.binary("sub", integer(ty).0, of(0), of(1)),
             Mul { part: Part::Lo, ty } => self.binary("mul", integer(ty).0, of(0), of(1)),
-            Mul { part: Part::Hi, ty } => self.high(integer(ty), of(0), of(1))?,
+            Mul { part: Part::Hi, ty } => self.high(integer(ty), of(0), of(1)),
             Mad { part: Part::Lo, ty } => {
                 let bits = integer(ty).0;
                 let product = self.binary("mul", bits, of(0), of(1));
                 self.binary("add", bits, &product, of(2))
             }
             Mad { part: Part::Hi, ty } => {
-                let high = self.high(integer(ty), of(0), of(1))?;
+                let high = self.high(integer(ty), of(0), of(1));
                 self.binary("add", integer(ty).0, &high, of(2))
             }
             MulWide { ty } => self.wide(narrow(ty), of(0), of(1)),
@@ -330,7 +339,10 @@ impl Emitter<'_> {
                 self.select(bits, &less, &negated, of(0))
             }
             Min { ty } | Max { ty } => {
-                let (bits, signed) = ordered(ty)?;
+                let Some((bits, signed)) = ordered(ty) else {
+                    let op = if matches!(op, Min { .. }) { "min" } else { "max" };
+                    return Some(self.parted(ty.ty(), op, s));
+                };
                 let relation = match (matches!(op, Min { .. }), signed) {
                     (true, true) => "slt",
                     (true, false) => "ult",
@@ -356,32 +368,8 @@ impl Emitter<'_> {
             Brev { ty } => self
                 .text
                 .intrinsic("bitreverse", self.form, &format!("i{}", long(ty)), &[of(0)]),
-            // Of a place and a length that are known.
-            Bfe { ty } => {
-                let (bits, signed) = wide(ty);
-                let (from, length) = (constants[1]? & 0xff, constants[2]? & 0xff);
-                if length == 0 || from + length > bits.into() {
-                    return None;
-                }
-                let up = self.constant(bits, u64::from(bits) - from - length);
-                let down = self.constant(bits, u64::from(bits) - length);
-                let high = self.binary("shl", bits, of(0), &up);
-                self.binary(if signed { "ashr" } else { "lshr" }, bits, &high, &down)
-            }
-            Bfi { ty } => {
-                let bits = long(ty);
-                let (from, length) = (constants[2]? & 0xff, constants[3]? & 0xff);
-                if length == 0 || from + length > bits.into() {
-                    return None;
-                }
-                let mask = (u64::MAX >> (64 - length)) << from;
-                let (keep, take) = (self.constant(bits, !mask), self.constant(bits, mask));
-                let by = self.constant(bits, from);
-                let moved = self.binary("shl", bits, of(0), &by);
-                let moved = self.binary("and", bits, &moved, &take);
-                let kept = self.binary("and", bits, of(1), &keep);
-                self.binary("or", bits, &moved, &kept)
-            }
+            Bfe { ty } => self.field(wide(ty), s, constants),
+            Bfi { ty } => self.insert(long(ty), s, constants),
             Dp4a { a, b } => {
                 let field = |at, ty| Field::of(8, at, ty);
                 self.dot(s, (0..4).map(|at| [field(at, a), field(at, b)]))
@@ -391,43 +379,57 @@ impl Emitter<'_> {
                 let pairs = (0..2).map(|at| [Field::of(16, at, a), Field::of(8, first + at, b)]);
                 self.dot(s, pairs)
             }
-            AddSat { .. }
-            | AddPacked { .. }
-            | AddCc { .. }
+            AddSat { ty } => self.parted(ty.ty(), "add.sat", s),
+            SubSat { ty } => self.parted(ty.ty(), "sub.sat", s),
+            AddPacked { ty } => self.parted(ty.ty(), "add", s),
+            SubPacked { .. } => self.parted(Type::U8x4, "sub", s),
+            NegPacked => {
+                let zero = self.constant(32, 0);
+                self.parted(Type::U8x4, "sub", &[zero, s[0].clone()])
+            }
+            MinRelu { ty } => self.raised(ty.ty(), "min", s),
+            MaxRelu { ty } => self.raised(ty.ty(), "max", s),
+            MadHiSat => {
+                let high = self.high((32, true), of(0), of(1));
+                self.parted(Type::S32, "add.sat", &[high, s[2].clone()])
+            }
+            Mul24 { part, ty } => self.product_of_24(part, ty, of(0), of(1)),
+            Mad24 { part, ty } => {
+                let product = self.product_of_24(part, ty, of(0), of(1));
+                self.binary("add", 32, &product, of(2))
+            }
+            Mad24HiSat => {
+                let product = self.product_of_24(Part::Hi, Word::S32, of(0), of(1));
+                self.parted(Type::S32, "add.sat", &[product, s[2].clone()])
+            }
+            Bfind { shiftamt, ty } => self.highest(wide(ty), shiftamt, of(0)),
+            Bmsk { wrap } => self.mask_from(wrap, of(0), of(1)),
+            Szext { wrap, ty } => self.extended(wrap, ty == Word::S32, of(0), of(1)),
+            // With a carry, and what looks for one bit after the other.
+            AddCc { .. }
             | Addc { .. }
             | AddcCc { .. }
-            | SubSat { .. }
-            | SubPacked { .. }
             | SubCc { .. }
             | Subc { .. }
             | SubcCc { .. }
-            | MadHiSat
             | MadCc { .. }
             | Madc { .. }
             | MadcCc { .. }
-            | Mul24 { .. }
-            | Mad24 { .. }
-            | Mad24HiSat
-            | NegPacked
-            | MinRelu { .. }
-            | MaxRelu { .. }
-            | Bfind { .. }
-            | Bmsk { .. }
-            | Szext { .. }
             | Fns => return None,
         })
     }
 
-    fn high(&mut self, (bits, signed): (u32, bool), a: &str, b: &str) -> Option<String> {
+    /// The upper half of a product.
+    pub(super) fn high(&mut self, (bits, signed): (u32, bool), a: &str, b: &str) -> String {
         if bits == 64 && self.form != Form::One {
-            return None;
+            return self.high_of_longs(signed, a, b);
         }
         let a = self.resize(bits, a, 2 * bits, signed);
         let b = self.resize(bits, b, 2 * bits, signed);
         let product = self.binary("mul", 2 * bits, &a, &b);
         let by = self.constant(2 * bits, bits.into());
         let high = self.binary("lshr", 2 * bits, &product, &by);
-        Some(self.resize(2 * bits, &high, bits, false))
+        self.resize(2 * bits, &high, bits, false)
     }
 
     fn wide(&mut self, (bits, signed): (u32, bool), a: &str, b: &str) -> String {
@@ -764,70 +766,6 @@ impl Emitter<'_> {
 
     // ---- comparison --------------------------------------------------------------------------------------------------
 
-    fn compare(&mut self, op: compare::Op, s: &[String], destinations: usize) -> Option<Vec<String>> {
-        let compare::Op::Setp { compare, boolean, of } = op else {
-            return None;
-        };
-        let holds = match of {
-            Operands::F16 { .. } | Operands::Bf16 | Operands::F16x2 { .. } | Operands::Bf16x2 => return None,
-            Operands::B16
-            | Operands::U16
-            | Operands::S16
-            | Operands::B32
-            | Operands::U32
-            | Operands::S32
-            | Operands::B64
-            | Operands::U64
-            | Operands::S64 => {
-                let (bits, _, relation) = of_integers(compare, of)?;
-                self.icmp(relation, bits, &s[0], &s[1])
-            }
-            Operands::F32 { .. } | Operands::F64 => {
-                let relation = match compare {
-                    Compare::Eq => "oeq",
-                    Compare::Ne => "one",
-                    Compare::Lt => "olt",
-                    Compare::Le => "ole",
-                    Compare::Gt => "ogt",
-                    Compare::Ge => "oge",
-                    Compare::Equ => "ueq",
-                    Compare::Neu => "une",
-                    Compare::Ltu => "ult",
-                    Compare::Leu => "ule",
-                    Compare::Gtu => "ugt",
-                    Compare::Geu => "uge",
-                    Compare::Num => "ord",
-                    Compare::Nan => "uno",
-                };
-                let bits = if of == Operands::F64 { 64 } else { 32 };
-                let mut a = self.text.float(self.form, bits, &s[0]);
-                let mut b = self.text.float(self.form, bits, &s[1]);
-                if of.ftz() {
-                    (a, b) = (self.flush(&a), self.flush(&b));
-                }
-                self.fcmp(relation, bits, &a, &b)
-            }
-        };
-        let combine = |this: &mut Self, holds: &str| match boolean {
-            None => holds.to_owned(),
-            Some(boolean) => {
-                let op = match boolean {
-                    Boolean::And => "and",
-                    Boolean::Or => "or",
-                    Boolean::Xor => "xor",
-                };
-                this.binary(op, 1, holds, &s[2])
-            }
-        };
-        let mut results = vec![combine(self, &holds)];
-        if destinations == 2 {
-            let ones = self.constant(1, 1);
-            let not = self.binary("xor", 1, &holds, &ones);
-            results.push(combine(self, &not));
-        }
-        Some(results)
-    }
-
     // ---- logic -------------------------------------------------------------------------------------------------------
 
     fn logic(&mut self, op: logic::Op, s: &[String], constants: &[Option<u64>]) -> Option<String> {
@@ -885,23 +823,24 @@ impl Emitter<'_> {
                     self.select(32, &beyond, if left { of(0) } else { of(1) }, &shifted)
                 }
             }
-            Prmt { mode: None } => self.permute(of(0), of(1), constants[2]?)?,
-            Prmt { mode: Some(_) } => return None,
+            Prmt { mode: None } => match constants[2].and_then(|by| self.permute(of(0), of(1), by)) {
+                Some(bytes) => bytes,
+                None => self.bytes(of(0), of(1), of(2)),
+            },
+            Prmt { mode: Some(mode) } => {
+                let selectors = self.selectors(mode, of(2));
+                self.bytes(of(0), of(1), &selectors)
+            }
             Selp { ty } => {
-                use crate::isa::types::Movable::*;
-                let bits = match ty {
-                    B16 | U16 | S16 => 16,
-                    B32 | U32 | S32 | F32 => 32,
-                    B64 | U64 | S64 | F64 => 64,
-                };
+                let bits = super::compare::bits_of(ty);
                 self.select(bits, of(2), of(0), of(1))
             }
-            Slct { .. } => return None,
+            Slct { ty, by } => self.select_by_sign(ty, by, s),
         })
     }
 
     /// Amounts beyond the width shift everything out.
-    fn shift(&mut self, op: &str, bits: u32, a: &str, by: &str, known: Option<u64>) -> String {
+    pub(super) fn shift(&mut self, op: &str, bits: u32, a: &str, by: &str, known: Option<u64>) -> String {
         let most = u64::from(bits) - 1;
         if let Some(known) = known {
             let known = known & 0xffff_ffff;

@@ -34,7 +34,7 @@ impl Emitter<'_> {
             let value = if flags.ftz { self.flush(&value) } else { value };
             return Some(self.text.bits(self.form, 32, &value));
         }
-        if flags.sat || flags.relu || flags.satfinite {
+        if flags.relu || flags.satfinite {
             return None;
         }
         let integer = |kind: Kind| {
@@ -53,8 +53,12 @@ impl Emitter<'_> {
         let register = |bits: u32| if bits == 8 { 16 } else { bits };
         let near = matches!(round, Round::Unsaid | Round::To(Rounding::Rn));
         match (integer(from), integer(to)) {
+            (None, _) | (_, None) if flags.sat => None,
             (Some((from, from_signed)), Some((to, to_signed))) if !flags.ftz => {
-                let value = self.resize(register(from), source, from, false);
+                let mut value = self.resize(register(from), source, from, false);
+                if flags.sat {
+                    value = self.between(&value, (from, from_signed), (to, to_signed));
+                }
                 let value = self.resize(from, &value, to, from_signed);
                 Some(self.resize(to, &value, register(to), to_signed))
             }
@@ -126,6 +130,23 @@ impl Emitter<'_> {
             },
             _ => None,
         }
+    }
+
+    /// An integer no less and no more than another type holds.
+    fn between(&mut self, value: &str, (from, from_signed): (u32, bool), (to, to_signed): (u32, bool)) -> String {
+        let places = |bits: u32, signed: bool| if signed { bits - 1 } else { bits };
+        let (element, mut value) = (format!("i{from}"), value.to_owned());
+        if from_signed && !(to_signed && to >= from) {
+            let least = if to_signed { u64::MAX << (to - 1) } else { 0 };
+            let least = self.constant(from, least);
+            value = self.text.intrinsic("smax", self.form, &element, &[&value, &least]);
+        }
+        if places(from, from_signed) > places(to, to_signed) {
+            let most = self.constant(from, u64::MAX >> (64 - places(to, to_signed)));
+            let least = if from_signed { "smin" } else { "umin" };
+            value = self.text.intrinsic(least, self.form, &element, &[&value, &most]);
+        }
+        value
     }
 
     /// The upper 19 bits of an `f32`, rounded. Too large ones become infinite by the carry.

@@ -169,6 +169,12 @@ impl Emitter<'_> {
         }
     }
 
+    /// A half as a float of 32 bits.
+    pub(super) fn single(&mut self, format: Plain, value: &str) -> String {
+        let halves = self.halves(format);
+        self.widened(halves, value)
+    }
+
     /// What a register of halves is.
     fn register(&self, halves: Halves) -> String {
         match halves.pairs {

@@ -14,12 +14,15 @@
 //! moves.rs    registers on their way in and out          worker.rs  the thread that compiles
 //! unit.rs     the single-precision function unit         half.rs    arithmetic on halves
 //! seen.rs     what branches have been seen to do       compared.rs comparisons of integers
+//! compare.rs  `set` and `setp`                         integers.rs fields of bits, carries, parts of registers
+//! narrow.rs   formats of eight and fewer bits
 //! ```
 //!
 //! Knowledge goes to the representation and to the operations; nothing here knows the interpreter, which brings the places
 //! of its code and of its registers ([`Input`]).
 
 mod cache;
+mod compare;
 mod compared;
 mod compute;
 pub mod context;
@@ -27,8 +30,10 @@ mod convert;
 mod directed;
 mod emit;
 mod half;
+mod integers;
 mod library;
 pub mod moves;
+mod narrow;
 mod object;
 mod plan;
 mod seen;
