@@ -116,6 +116,7 @@ impl Draw {
             75..=81 => self.f64(),
             82..=84 => self.half_floats(),
             85..=94 => self.convert(),
+            95 => self.packed(),
             _ => self.moves(),
         };
         let guard = self.random.chance(15).then(|| self.condition());
@@ -416,7 +417,7 @@ impl Draw {
     fn half_floats(&mut self) -> String {
         let (d, a, b, c) = (self.f16(), self.f16(), self.f16(), self.f16());
         let (ftz, sat) = (self.ftz(), self.sat());
-        match self.random.below(8) {
+        match self.random.below(11) {
             0 => format!("add{ftz}{sat}.f16 {d}, {a}, {b};"),
             1 => format!("mul{ftz}{sat}.f16 {d}, {a}, {b};"),
             2 => format!("fma.rn{ftz}{sat}.f16 {d}, {a}, {b}, {c};"),
@@ -433,6 +434,20 @@ impl Draw {
                 format!("setp.{test}{ftz}.f16 {p}, {a}, {b};")
             }
             6 => format!("ex2.approx.f16 {d}, {a};"),
+            7 => {
+                let test = self.comparison('f');
+                format!("set.{test}{ftz}.f16.f16 {d}, {a}, {b};")
+            }
+            8 => {
+                let (test, to) = (self.comparison('f'), self.random.pick(&["f16x2", "u32"]));
+                let (d, a, b) = (self.word(), self.word(), self.word());
+                format!("set.{test}{ftz}.{to}.f16x2 {d}, {a}, {b};")
+            }
+            9 => {
+                let (test, p) = (self.comparison('f'), self.predicate());
+                let other = format!("%p{}", (p[2..].parse::<usize>().unwrap_or(0) + 1) % PREDICATES);
+                format!("setp.{test}{ftz}.f16x2 {p}|{other}, {}, {};", self.word(), self.word())
+            }
             _ => format!(
                 "fma.rn.f16x2 {}, {}, {}, {};",
                 self.word(),
@@ -486,13 +501,54 @@ impl Draw {
             10 => format!("cvt{ftz}.f64.f32 {}, {};", self.long(), self.float()),
             11 => format!("cvt.{round}{ftz}{sat}.f32.f64 {}, {};", self.float(), self.long()),
             12 => format!("cvt.{whole}{ftz}{sat}.f32.f32 {}, {};", self.float(), self.float()),
-            _ => match self.random.below(5) {
+            _ => match self.random.below(9) {
+                5 | 6 => {
+                    let (to, relu) = (self.narrow(), self.random.pick(&["", ".relu"]));
+                    format!(
+                        "cvt.rn.satfinite{relu}.{to}.f32 {}, {}, {};",
+                        self.half(),
+                        self.float(),
+                        self.float()
+                    )
+                }
+                7 => {
+                    let (to, relu) = (self.narrow(), self.random.pick(&["", ".relu"]));
+                    format!("cvt.rn.satfinite{relu}.{to}.f16x2 {}, {};", self.half(), self.word())
+                }
+                8 => format!("cvt.rn.f16x2.{} {}, {};", self.narrow(), self.word(), self.half()),
                 0 => format!("cvt.rn{ftz}{sat}.f16.f32 {}, {};", self.f16(), self.float()),
                 1 => format!("cvt{ftz}.f32.f16 {}, {};", self.float(), self.f16()),
                 2 => format!("cvt.{whole}.{to}.f16 {d}, {};", self.f16()),
                 3 => format!("cvt.rn.f16.{from} {}, {a};", self.f16()),
                 _ => format!("cvt.{whole}{sat}.f64.f64 {}, {};", self.long(), self.long()),
             },
+        }
+    }
+
+    fn narrow(&mut self) -> &'static str {
+        self.random.pick(&["e4m3x2", "e5m2x2"])
+    }
+
+    /// Integers side by side in a register.
+    fn packed(&mut self) -> String {
+        let (d, a, b) = (self.word(), self.source(), self.source());
+        match self.random.below(4) {
+            0 => format!("add.{}16x2 {d}, {a}, {b};", self.random.pick(&["u", "s"])),
+            1 => {
+                let relu = self.random.pick(&["", ".relu"]);
+                let op = self.random.pick(&["min", "max"]);
+                format!("{op}{relu}.s16x2 {d}, {a}, {b};")
+            }
+            2 => format!("{}.u16x2 {d}, {a}, {b};", self.random.pick(&["min", "max"])),
+            _ => {
+                let op = self.random.pick(&["add", "sub", "mad.hi", "mad24.hi"]);
+                let c = if op.starts_with("mad") {
+                    format!(", {}", self.source())
+                } else {
+                    String::new()
+                };
+                format!("{op}.sat.s32 {d}, {a}, {b}{c};")
+            }
         }
     }
 

@@ -126,7 +126,7 @@ impl Kernel {
                 functions = text + &functions;
             }
         }
-        let mut text = ".version 8.0\n.target sm_90\n.address_size 64\n\n".to_string();
+        let mut text = ".version 8.1\n.target sm_90\n.address_size 64\n\n".to_string();
         for (name, line) in VARIABLES {
             let use_of = format!(" {name};");
             if main.contains(&use_of) || functions.contains(&use_of) {
