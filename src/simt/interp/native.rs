@@ -74,6 +74,7 @@ pub(super) struct Extents {
     id: u64,
     /// The state of the address space for which they hold.
     version: AtomicU64,
+    /// Those that code compares with, and behind them, in the same order, those that were there before.
     extents: UnsafeCell<Box<[Extent]>>,
 }
 
@@ -100,7 +101,7 @@ fn extents(native: &Native) -> Arc<Extents> {
         let one = Arc::new(Extents {
             id: native.id,
             version: AtomicU64::new(u64::MAX),
-            extents: UnsafeCell::new(vec![Extent::NONE; native.sites.len()].into()),
+            extents: UnsafeCell::new(vec![Extent::NONE; 2 * native.sites.len()].into()),
         });
         all.push(Arc::clone(&one));
         one
@@ -804,14 +805,22 @@ impl Run {
     fn learn(&self, cx: &Cx<'_>, address: u64, site: u32, bits: u8) {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
-        if let Some(reach) = sites.get(site as usize) {
+        let Some(reach) = sites.get(site as usize) else {
+            return;
+        };
+        // SAFETY: there are two extents for each site, which the thread's code alone looks at; it waits for this.
+        let (now, before) = unsafe {
+            let now = self.context.extents.add(site as usize);
+            (&mut *now, &mut *now.add(sites.len()))
+        };
+        // By turns in one and in the other, as where blocks choose between two arrays.
+        std::mem::swap(now, before);
+        if address.wrapping_sub(now.low) >= now.room {
             let (low, length) = AddressSpace::get().around(cx.block.view, address, bits);
-            let extent = Extent {
+            *now = Extent {
                 low,
                 room: (length + 1).saturating_sub(*reach),
             };
-            // SAFETY: there is an extent for each site, which the thread's code alone looks at; it waits for this.
-            unsafe { *self.context.extents.add(site as usize) = extent };
         }
     }
 

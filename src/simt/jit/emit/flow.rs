@@ -291,16 +291,18 @@ impl Emit<'_> {
         let not = self.not(&holding);
         let rest = self.each(&mask, &not, "and");
         if let Some(at) = together {
-            // Where lanes are apart they may part wherever both ways are made: here one is not.
-            let (stray, made) = if taken == at { (there, fall) } else { (rest, taken) };
-            if made != at {
+            // Where others wait lanes may part wherever both ways are made: here one is not, or nobody waits and lanes were not seen to part.
+            for (way, stray) in [(taken, rest), (fall, there)] {
+                if way == at {
+                    continue;
+                }
                 let any = self.any(&stray);
-                let [leave, stay] = ["stray", "made"].map(|what| self.text.name(what));
-                self.branch(&any, &leave, &stay);
-                self.text.label(&stay);
-                let next = self.send(&[(made, mask.clone())]);
+                let [other, made] = ["other", "made"].map(|what| self.text.name(what));
+                self.branch(&any, &other, &made);
+                self.text.label(&made);
+                let next = self.send(&[(way, mask.clone())]);
                 self.dispatch(&next, false, next.is_empty());
-                self.text.label(&leave);
+                self.text.label(&other);
             }
             self.settles(at);
             self.add_flags(at, &mask);

@@ -519,13 +519,6 @@ impl Plan {
     /// Units that lanes come to of whose warp some have ended: code for whole warps goes on there without those if that takes little
     /// more of it, as behind the rim of a plane that is treated apart, or where a few lanes sum up what the block has left.
     fn find_lacks(&mut self) {
-        // Code for a part of a warp leaves where lanes part that were not seen to: then it is of no use to those that are left.
-        let parts_unseen = |exit: &Exit| match exit {
-            Exit::Branch { guard, at, divides, .. } => {
-                at.is_some() && !divides && !self.kinds[guard.reg.number as usize].is_line()
-            }
-            Exit::None | Exit::To(_) => false,
-        };
         let length = |unit: Node| self.units[unit as usize].insts.len() + 1;
         let most = (0..self.units.len() as Node).map(length).sum::<usize>() / 2;
         let most = most.max(MOST_LACKING);
@@ -533,16 +526,15 @@ impl Plan {
         let mut rests: Vec<(usize, Vec<Node>)> = Vec::new();
         for from in self.left_behind() {
             let (mut more, mut reached, mut work) = (0, BTreeSet::new(), from);
-            while let Some(number) = work.pop().filter(|_| more <= most) {
+            while let Some(number) = work.pop()
+                && more <= most
+            {
                 if self.is_end(number) || !reached.insert(number) {
                     continue;
                 }
                 let unit = &self.units[number as usize];
                 if self.others[number as usize].is_empty() {
                     more += length(number);
-                }
-                if parts_unseen(&unit.exit) {
-                    more = usize::MAX;
                 }
                 unit.successors(|to| work.push(to));
             }
