@@ -193,7 +193,7 @@ impl<'l> Block<'l> {
             local_stride: env.local_stride,
         });
         match self.compiled {
-            true => self.set_out(),
+            true => self.set_out(ctaid),
             false => self.bundles.iter_mut().for_each(|bundle| bundle.enter(&self.env)),
         }
         let exist = self.bundles.iter().map(Bundle::exist_by_warp);

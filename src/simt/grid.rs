@@ -480,19 +480,21 @@ impl Grid {
 
     /// The place in the grid of what starts: of a block, or of a cluster's first. Blocks may be short: no division where it can
     /// be spared, and none of 64 bits.
+    #[inline(always)]
     pub fn ctaid(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.starts();
-        let at = match u32::try_from(index) {
-            Ok(index) if index < x => [index, 0, 0],
-            Ok(index) => [index % x, index / x % y, index / x / y],
+        let [along, across, _] = self.launch.starts();
+        let (x, y, z) = match u32::try_from(index) {
+            Ok(index) if index < along => (index, 0, 0),
+            Ok(index) => (index % along, index / along % across, index / along / across),
             Err(_) => {
-                let [x, y] = [x, y].map(u64::from);
-                [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+                let [along, across] = [along, across].map(u64::from);
+                let rest = index / along;
+                ((index % along) as u32, (rest % across) as u32, (rest / across) as u32)
             }
         };
         match self.launch.cluster {
-            None => at,
-            Some(shape) => std::array::from_fn(|axis| at[axis] * shape[axis]),
+            None => [x, y, z],
+            Some([width, height, depth]) => [x * width, y * height, z * depth],
         }
     }
 

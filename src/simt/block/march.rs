@@ -18,9 +18,10 @@ const START: i64 = 64;
 
 impl Block<'_> {
     /// All warps are about to march. Writes what changes from block to block, where it has, and for the first lane alone if code looks
-    /// nowhere else.
-    pub(super) fn set_out(&mut self) {
-        let (now, last) = (self.env.ctaid, self.last);
+    /// nowhere else. `now`: where the block is.
+    #[inline(always)]
+    pub(super) fn set_out(&mut self, now: [u32; 3]) {
+        let last = self.last;
         let form = self.env.env.form;
         let everywhere = !self.ready
             || form
@@ -78,20 +79,32 @@ impl Block<'_> {
         let Some(native) = native.filter(|_| self.ready && self.env.peers == 1) else {
             return Ok(Turn::Done);
         };
+        let turns = self.turns();
         while self.slice > 0
             && !self.state.touched
             && grid.is_undisturbed()
             && let Some(index) = blocks.next()
         {
-            self.env.ctaid = grid.ctaid(index);
-            at.set(self.env.ctaid);
-            self.set_out();
-            let gone = Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS);
-            let Some(stand) = gone? else { return self.turn() };
-            self.slice -= stand.spent + START;
-            if !stand.all_ended {
-                self.stand = Some(stand);
-                return self.turn();
+            // In registers: numbers that were stored one by one and are read together, the CPU reads when all stores before them are done, and
+            // those are what the last block has written.
+            let ctaid = grid.ctaid(index);
+            self.env.ctaid = ctaid;
+            at.set(ctaid);
+            self.set_out(ctaid);
+            let gone = Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, turns);
+            // Looked at where it lies, for the same reason.
+            match &gone {
+                Ok(Some(stand)) => {
+                    self.slice -= stand.spent + START;
+                    if !stand.all_ended {
+                        self.stand = gone?;
+                        return self.turn();
+                    }
+                }
+                Ok(None) => return self.turn(),
+                Err(_) => {
+                    gone?;
+                }
             }
             self.marches = false;
             if self.state.changed {
@@ -104,6 +117,14 @@ impl Block<'_> {
             }
         }
         Ok(Turn::Done)
+    }
+
+    /// Turns of such a loop after which a warp lets the others go on. An only one need not pause for anybody.
+    fn turns(&self) -> i64 {
+        match self.bundles.len() {
+            1 => i64::MAX,
+            _ => TURNS,
+        }
     }
 
     /// Whether all warps stand with all their lanes at one place each, and nobody waits for anything.
@@ -127,6 +148,7 @@ impl Block<'_> {
         };
         let mut share = self.bundles.iter().map(Bundle::next_share).min().unwrap_or_default();
         let (mut abreast, mut late) = (None, false);
+        let turns = self.turns();
         if std::mem::take(&mut self.ready) {
             debug_assert!(fresh, "who is ready has set out");
             let stand = match self.stand.take() {
@@ -135,7 +157,7 @@ impl Block<'_> {
                     late = self.is_late(&mut share);
                     let stand = match late {
                         true => None,
-                        false => Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, TURNS)?,
+                        false => Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, turns)?,
                     };
                     self.slice -= stand.as_ref().map_or(0, |stand| stand.spent);
                     stand
@@ -171,7 +193,7 @@ impl Block<'_> {
                 Some(stand) => Some(stand),
                 None => {
                     let before = share;
-                    let (bundles, way) = (&mut self.bundles[..whole], (&mut share, TURNS, ragged));
+                    let (bundles, way) = (&mut self.bundles[..whole], (&mut share, turns, ragged));
                     let stand = Bundle::march_abreast(bundles, native, &self.env, &mut self.state, way)?;
                     self.slice -= before - share;
                     stand

@@ -247,8 +247,9 @@ impl Bundle {
     }
 
     /// Warps that all stand at one place march abreast, as far as they come to the same barriers, or to the next one, where it
-    /// `stops`, for others of the block do not march with them; takes what that costs off `share`. `None`: nobody has moved, for they do not stand at one place. Else [`Bundle::settle`] takes down where they stand,
-    /// unless all have ended.
+    /// `stops`, for others of the block do not march with them; takes what that costs off `share`. A block's only warp does, too.
+    /// `None`: nobody has moved, for they do not stand at one place. Else [`Bundle::settle`] takes down where they stand, unless all have
+    /// ended.
     ///
     /// # Errors
     /// The first fault.
@@ -266,7 +267,9 @@ impl Bundle {
             .map(|marching| (marching.pc, marching.registers));
         let place = places.next();
         let more = places.next();
-        if more.is_none() || more != place || *share <= 0 || !places.all(|other| Some(other) == place) {
+        // Who is left of several goes on alone.
+        let together = bundles.len() == 1 || more.is_some() && more == place;
+        if !together || *share <= 0 || !places.all(|other| Some(other) == place) {
             return Ok(None);
         }
         let Some((pc, registers)) = place else { return Ok(None) };
