@@ -167,7 +167,8 @@ impl Truth {
             Truth::U16 | Truth::S16 | Truth::U32 | Truth::S32 => !0,
         }
     }
-    fn is_narrow(self) -> bool {
+    /// In a register of 16 bits.
+    pub(crate) fn is_narrow(self) -> bool {
         match self {
             Truth::U16 | Truth::S16 | Truth::F16 | Truth::Bf16 => true,
             Truth::U32 | Truth::S32 | Truth::F32 | Truth::F16x2 | Truth::Bf16x2 => false,

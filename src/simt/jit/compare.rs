@@ -6,7 +6,7 @@ use crate::isa::half::Plain;
 use crate::isa::logic::Sign;
 use crate::isa::types::Movable;
 
-use super::compute::{Emitter, of_integers};
+use super::compute::{Emitter, of_integers, plain};
 
 impl Emitter<'_> {
     pub(super) fn compare(&mut self, op: Op, s: &[String], destinations: usize) -> Option<Vec<String>> {
@@ -101,10 +101,7 @@ impl Emitter<'_> {
 
     /// What `set` makes of whether comparisons hold.
     fn truth(&mut self, to: Truth, holds: &[String]) -> String {
-        let bits = match to {
-            Truth::U16 | Truth::S16 | Truth::F16 | Truth::Bf16 => 16,
-            Truth::U32 | Truth::S32 | Truth::F32 | Truth::F16x2 | Truth::Bf16x2 => 32,
-        };
+        let bits = if to.is_narrow() { 16 } else { 32 };
         let (yes, zero) = (u64::from(to.bits()), self.constant(bits, 0));
         let [lower, upper] = holds else {
             let yes = self.constant(bits, yes);
@@ -133,17 +130,7 @@ impl Emitter<'_> {
                 self.fcmp(relation, 32, &value, &least)
             }
         };
-        self.select(bits_of(ty), &holds, &s[0], &s[1])
-    }
-}
-
-/// Bits of what is moved.
-pub(super) fn bits_of(ty: Movable) -> u32 {
-    use Movable::*;
-    match ty {
-        B16 | U16 | S16 => 16,
-        B32 | U32 | S32 | F32 => 32,
-        B64 | U64 | S64 | F64 => 64,
+        self.select(plain(ty.bits()), &holds, &s[0], &s[1])
     }
 }
 

@@ -50,6 +50,14 @@ fn ordered(ty: Ordered) -> Option<(u32, bool)> {
     })
 }
 
+pub(super) fn plain(ty: Bits) -> u32 {
+    match ty {
+        Bits::B16 => 16,
+        Bits::B32 => 32,
+        Bits::B64 => 64,
+    }
+}
+
 fn long(ty: LongBits) -> u32 {
     match ty {
         LongBits::B32 => 32,
@@ -341,7 +349,7 @@ impl Emitter<'_> {
             Min { ty } | Max { ty } => {
                 let Some((bits, signed)) = ordered(ty) else {
                     let op = if matches!(op, Min { .. }) { "min" } else { "max" };
-                    return Some(self.parted(ty.ty(), op, s));
+                    return self.parted(ty.ty(), op, s);
                 };
                 let relation = match (matches!(op, Min { .. }), signed) {
                     (true, true) => "slt",
@@ -357,14 +365,7 @@ impl Emitter<'_> {
                 let count = self.text.intrinsic("ctpop", self.form, &format!("i{bits}"), &[of(0)]);
                 self.resize(bits, &count, 32, false)
             }
-            Clz { ty } => {
-                let bits = long(ty);
-                let (name, ty) = (self.form.suffix(&format!("i{bits}")), self.form.int(bits));
-                let count = self
-                    .text
-                    .value(format!("call {ty} @llvm.ctlz.{name}({ty} {}, i1 false)", of(0)));
-                self.resize(bits, &count, 32, false)
-            }
+            Clz { ty } => self.leading_zeros(long(ty), of(0)),
             Brev { ty } => self
                 .text
                 .intrinsic("bitreverse", self.form, &format!("i{}", long(ty)), &[of(0)]),
@@ -379,19 +380,19 @@ impl Emitter<'_> {
                 let pairs = (0..2).map(|at| [Field::of(16, at, a), Field::of(8, first + at, b)]);
                 self.dot(s, pairs)
             }
-            AddSat { ty } => self.parted(ty.ty(), "add.sat", s),
-            SubSat { ty } => self.parted(ty.ty(), "sub.sat", s),
-            AddPacked { ty } => self.parted(ty.ty(), "add", s),
-            SubPacked { .. } => self.parted(Type::U8x4, "sub", s),
+            AddSat { ty } => self.parted(ty.ty(), "add.sat", s)?,
+            SubSat { ty } => self.parted(ty.ty(), "sub.sat", s)?,
+            AddPacked { ty } => self.parted(ty.ty(), "add", s)?,
+            SubPacked { .. } => self.parted(Type::U8x4, "sub", s)?,
             NegPacked => {
                 let zero = self.constant(32, 0);
-                self.parted(Type::U8x4, "sub", &[zero, s[0].clone()])
+                self.parted(Type::U8x4, "sub", &[zero, s[0].clone()])?
             }
-            MinRelu { ty } => self.raised(ty.ty(), "min", s),
-            MaxRelu { ty } => self.raised(ty.ty(), "max", s),
+            MinRelu { ty } => self.raised(ty.ty(), "min", s)?,
+            MaxRelu { ty } => self.raised(ty.ty(), "max", s)?,
             MadHiSat => {
                 let high = self.high((32, true), of(0), of(1));
-                self.parted(Type::S32, "add.sat", &[high, s[2].clone()])
+                self.parted(Type::S32, "add.sat", &[high, s[2].clone()])?
             }
             Mul24 { part, ty } => self.product_of_24(part, ty, of(0), of(1)),
             Mad24 { part, ty } => {
@@ -400,7 +401,7 @@ impl Emitter<'_> {
             }
             Mad24HiSat => {
                 let product = self.product_of_24(Part::Hi, Word::S32, of(0), of(1));
-                self.parted(Type::S32, "add.sat", &[product, s[2].clone()])
+                self.parted(Type::S32, "add.sat", &[product, s[2].clone()])?
             }
             Bfind { shiftamt, ty } => self.highest(wide(ty), shiftamt, of(0)),
             Bmsk { wrap } => self.mask_from(wrap, of(0), of(1)),
@@ -777,11 +778,6 @@ impl Emitter<'_> {
             logic::Logical::B32 => 32,
             logic::Logical::B64 => 64,
         };
-        let plain = |ty: Bits| match ty {
-            Bits::B16 => 16,
-            Bits::B32 => 32,
-            Bits::B64 => 64,
-        };
         Some(match op {
             And { ty } => self.binary("and", logical(ty), of(0), of(1)),
             Or { ty } => self.binary("or", logical(ty), of(0), of(1)),
@@ -832,7 +828,7 @@ impl Emitter<'_> {
                 self.bytes(of(0), of(1), &selectors)
             }
             Selp { ty } => {
-                let bits = super::compare::bits_of(ty);
+                let bits = plain(ty.bits());
                 self.select(bits, of(2), of(0), of(1))
             }
             Slct { ty, by } => self.select_by_sign(ty, by, s),

@@ -29,7 +29,7 @@ impl Emitter<'_> {
 
     /// `bfe`.
     pub(super) fn field(&mut self, (bits, signed): (u32, bool), s: &[String], constants: &[Option<u64>]) -> String {
-        let known = |at: usize| Some(constants[at]? & if bits == 32 { 0xff } else { 0xffff_ffff });
+        let known = |at: usize| known(bits, constants[at]);
         if let (Some(from), Some(length)) = (known(1), known(2))
             && length > 0
             && from + length <= bits.into()
@@ -66,7 +66,7 @@ impl Emitter<'_> {
 
     /// `bfi`: the lowest bits of the first source, in the second one.
     pub(super) fn insert(&mut self, bits: u32, s: &[String], constants: &[Option<u64>]) -> String {
-        let known = |at: usize| Some(constants[at]? & if bits == 32 { 0xff } else { 0xffff_ffff });
+        let known = |at: usize| known(bits, constants[at]);
         let (there, moved) = match (known(2), known(3)) {
             (Some(from), Some(length)) if length > 0 && from + length <= bits.into() => {
                 let by = self.constant(bits, from);
@@ -96,11 +96,7 @@ impl Emitter<'_> {
             }
             false => value.to_owned(),
         };
-        let (name, ty) = (self.form.suffix(&format!("i{bits}")), self.form.int(bits));
-        let zeros = self
-            .text
-            .value(format!("call {ty} @llvm.ctlz.{name}({ty} {value}, i1 false)"));
-        let zeros = self.resize(bits, &zeros, 32, false);
+        let zeros = self.leading_zeros(bits, &value);
         let [last, all, none] = [u64::from(bits) - 1, bits.into(), u64::MAX].map(|number| self.constant(32, number));
         match distance {
             // Of no bit it is the one before the lowest.
@@ -110,6 +106,15 @@ impl Emitter<'_> {
                 self.select(32, &is_none, &none, &zeros)
             }
         }
+    }
+
+    /// `clz`.
+    pub(super) fn leading_zeros(&mut self, bits: u32, value: &str) -> String {
+        let (name, ty) = (self.form.suffix(&format!("i{bits}")), self.form.int(bits));
+        let zeros = self
+            .text
+            .value(format!("call {ty} @llvm.ctlz.{name}({ty} {value}, i1 false)"));
+        self.resize(bits, &zeros, 32, false)
     }
 
     /// `bmsk`.
@@ -184,22 +189,19 @@ impl Emitter<'_> {
 
     // ---- integers side by side -----------------------------------------------------------------------------------------
 
-    /// An operation on two registers, or on the integers of which they are made.
-    pub(super) fn parted(&mut self, ty: Type, op: &str, s: &[String]) -> String {
-        let parts = Parts::of(ty, self.form);
+    /// An operation on two registers, or on the integers of which they are made. `None`: they are of another type.
+    pub(super) fn parted(&mut self, ty: Type, op: &str, s: &[String]) -> Option<String> {
+        let parts = Parts::of(ty, self.form)?;
         let [a, b] = [&s[0], &s[1]].map(|value| self.taken_apart(&parts, value));
         let result = self.of_parts(&parts, op, &a, &b);
-        self.put_together(&parts, &result)
+        Some(self.put_together(&parts, &result))
     }
 
     /// The same, and what is negative becomes zero.
-    pub(super) fn raised(&mut self, ty: Type, op: &str, s: &[String]) -> String {
-        let parts = Parts::of(ty, self.form);
-        let [a, b] = [&s[0], &s[1]].map(|value| self.taken_apart(&parts, value));
-        let result = self.of_parts(&parts, op, &a, &b);
-        let zero = parts.form.constant(parts.bits, 0);
-        let result = self.of_parts(&parts, "max", &result, &zero);
-        self.put_together(&parts, &result)
+    pub(super) fn raised(&mut self, ty: Type, op: &str, s: &[String]) -> Option<String> {
+        let result = self.parted(ty, op, s)?;
+        let zero = self.constant(32, 0);
+        self.parted(ty, "max", &[result, zero])
     }
 
     fn of_parts(&mut self, parts: &Parts, op: &str, a: &str, b: &str) -> String {
@@ -351,6 +353,11 @@ impl Emitter<'_> {
     }
 }
 
+/// A constant place or length of a field, as fields of this many bits have it.
+fn known(bits: u32, constant: Option<u64>) -> Option<u64> {
+    Some(constant? & if bits == 32 { 0xff } else { 0xffff_ffff })
+}
+
 /// What a register of 32 bits is made of.
 struct Parts {
     form: Form,
@@ -359,24 +366,25 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(ty: Type, form: Form) -> Parts {
+    fn of(ty: Type, form: Form) -> Option<Parts> {
         let (bits, signed) = match ty {
             Type::U16x2 => (16, false),
             Type::S16x2 => (16, true),
             Type::U8x4 => (8, false),
             Type::S8x4 => (8, true),
+            Type::U32 => (32, false),
             Type::S32 => (32, true),
-            _ => (32, false),
+            _ => return None,
         };
         let lanes = match (form, 32 / bits) {
             (Form::One, 1) => Form::One,
             (Form::One, count) => Form::Lanes(count),
             (Form::Lanes(lanes), count) => Form::Lanes(lanes * count),
         };
-        Parts {
+        Some(Parts {
             form: lanes,
             bits,
             signed,
-        }
+        })
     }
 }

@@ -143,7 +143,8 @@ impl Emitter<'_> {
         let (nan, infinity) = match format {
             Narrow::E4m3 => (Some(0x7f), None),
             Narrow::E5m2 => (Some(0x7d), Some(0x7c)),
-            _ => (None, None),
+            // The others have neither, or are not of those that come here.
+            Narrow::E2m3 | Narrow::E3m2 | Narrow::E2m1 | Narrow::Ue5m3 | Narrow::Ue8m0 | Narrow::S2f6 => (None, None),
         };
         for (least, relation, becomes) in [(nan, "uge", 0x7fc0_0000), (infinity, "eq", INFINITY)] {
             let Some(least) = least else { continue };

@@ -41,7 +41,7 @@ const LINE: u64 = 64;
 /// Lines that one access fetches at most.
 const MOST: u64 = 4;
 
-/// Blocks ahead. Many take less time than memory does: with one, a stencil waits a tenth longer, and with four nothing more is gained.
+/// Blocks ahead. Many take less time than memory does: with one, a stencil takes up to a tenth longer, and with four nothing more is gained.
 const BLOCKS: u64 = 2;
 
 /// Accesses for which a warp keeps where it was in the block before.

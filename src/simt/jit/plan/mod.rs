@@ -524,11 +524,14 @@ impl Plan {
         let most = most.max(MOST_LACKING);
         // What those reach that are left behind each end, and how much of it is not there for parts of warps anyhow: the shortest first.
         let mut rests: Vec<(usize, Vec<Node>)> = Vec::new();
+        let mut patience = PATIENCE;
         for from in self.left_behind() {
             let (mut more, mut reached, mut work) = (0, BTreeSet::new(), from);
             while let Some(number) = work.pop()
                 && more <= most
+                && patience > 0
             {
+                patience -= 1;
                 if self.is_end(number) || !reached.insert(number) {
                     continue;
                 }
@@ -538,7 +541,7 @@ impl Plan {
                 }
                 unit.successors(|to| work.push(to));
             }
-            if more <= most {
+            if more <= most && patience > 0 {
                 rests.push((more, reached.into_iter().collect()));
             }
         }
