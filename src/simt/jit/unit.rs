@@ -71,6 +71,8 @@ const LEAST_NORMAL: u32 = 0x0080_0000;
 /// 2^126
 const LARGE: u32 = 0x7e80_0000;
 const TWO_24: u32 = 0x4b80_0000;
+/// Odd exponents, which have even fields, double a root's significand: the exponent's last bit goes with the slice.
+const OF_ROOTS: usize = 64;
 /// Of upper words of `f64`, as far as that differs: infinity, the least normal number, one in the exponent.
 const WIDE_INFINITY: u32 = 0x7ff0_0000;
 const WIDE_LEAST_NORMAL: u32 = WIDE_ONE;
@@ -184,11 +186,17 @@ fn all(value: u32) -> Parts {
     vec![constant(value); MOST_PARTS]
 }
 
-/// What B is, less the number of 16 bits with a sign that the table has: a multiple of 256.
+/// What B is, less the number of 16 bits with a sign that the table has: nothing or a power of two, of
+/// either sign.
 fn bias<F: Function>() -> i32 {
-    let all = || (0..F::SLICES).map(|slice| F::coefficients(slice as u32).1 as i32 >> 12);
-    let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
-    ((least + most) / 2) & !0xff
+    let fits = |bias: &i32| {
+        (0..F::SLICES).all(|slice| i16::try_from((F::coefficients(slice as u32).1 as i32 >> 12) - bias).is_ok())
+    };
+    let biases = [0, 1 << 15, -(1 << 15), 1 << 16];
+    biases
+        .into_iter()
+        .find(fits)
+        .expect("tables have 16 bits of B, less one bias")
 }
 
 struct Unit {
@@ -298,24 +306,31 @@ impl Unit {
 
     // ---- words of 16 bits ------------------------------------------------------------------------------------------------
 
-    /// Words of up to 16 bits next to each other, in the order in which [`Unit::unpack`] takes them apart.
-    fn pack(&mut self, a: &Parts) -> Halves {
+    /// The lower and the upper halves of words, in the order in which [`Unit::unpack`] puts them together.
+    fn split(&mut self, a: &Parts) -> (Halves, Halves) {
         let Types {
             lanes, words, halves, ..
         } = *self.types;
-        let instruction = match lanes {
-            16 => "avx512.packusdw.512",
-            _ => "avx2.packusdw",
+        let places = 2 * lanes;
+        let mut half = |upper: u32| -> Halves {
+            let order: Vec<String> = (0..places)
+                .map(|at| {
+                    let word = at / 8 * 4 + at % 4 + at % 8 / 4 * lanes;
+                    format!("i32 {}", 2 * word + upper)
+                })
+                .collect();
+            a.chunks_exact(2)
+                .map(|two| {
+                    let text = &mut self.text;
+                    let [low, high] = [0, 1].map(|at| text.convert("bitcast", words, &two[at], halves));
+                    text.value(format!(
+                        "shufflevector {halves} {low}, {halves} {high}, <{places} x i32> <{}>",
+                        order.join(", ")
+                    ))
+                })
+                .collect()
         };
-        a.chunks_exact(2)
-            .take(self.types.parts() / 2)
-            .map(|two| {
-                self.text.value(format!(
-                    "call {halves} @llvm.x86.{instruction}({words} {}, {words} {})",
-                    two[0], two[1]
-                ))
-            })
-            .collect()
+        (half(0), half(1))
     }
     /// Words whose lower halves are `low` and whose upper ones are `high`.
     fn unpack(&mut self, low: &Halves, high: &Halves) -> Parts {
@@ -366,8 +381,7 @@ impl Unit {
     }
 
     /// Which entries of a table of so many lanes want: of the numbers, the lowest bits count.
-    fn slices(&mut self, numbers: &Parts, count: usize) -> Slices {
-        let numbers = self.pack(numbers);
+    fn slices(&mut self, numbers: Halves, count: usize) -> Slices {
         let [first, second] = &numbers[..] else {
             return Slices::Numbers(numbers);
         };
@@ -465,6 +479,48 @@ impl Unit {
 
     /// [`sfu::square`] of words of 15 bits.
     fn square(&mut self, y: &Halves) -> Halves {
+        match self.types.lanes {
+            16 => self.square_by_tables(y),
+            _ => self.square_by_rows(y),
+        }
+    }
+    /// The triangles of which `sfu::square` tells by three bits of each half of y, twice.
+    fn square_by_tables(&mut self, y: &Halves) -> Halves {
+        let triangle = |upper: [u16; 3], lower: [u16; 3]| -> Vec<u16> {
+            let pairs = |number: u16| {
+                let pair = |at: usize| {
+                    let (of_upper, of_lower) = (at / 3, at % 3);
+                    let both = number >> (3 + of_upper) & number >> of_lower & 1;
+                    both << (upper[of_upper] + lower[of_lower]) >> 7
+                };
+                2 * (0..9).map(pair).sum::<u16>()
+            };
+            (0..64).map(pairs).collect()
+        };
+        let number = |unit: &mut Unit, upper: &Halves, lower: &Halves| {
+            let upper = unit.half_by("and", upper, 0x38);
+            let lower = unit.half_by("and", lower, 7);
+            Slices::Numbers(unit.half("or", &upper, &lower))
+        };
+        let upper = self.half_by("lshr", y, 9);
+        let first = number(self, &upper, y);
+        let first = self.look_up(&triangle([5, 6, 7], [0, 1, 2]), &first);
+        let (upper, lower) = (self.half_by("lshr", y, 5), self.half_by("lshr", y, 4));
+        let second = number(self, &upper, &lower);
+        let second = self.look_up(&triangle([1, 2, 3], [4, 5, 6]), &second);
+        let lower = self.half_by("lshr", y, 2);
+        let lower = self.half_by("and", &lower, 0x1e);
+        let upper = self.half_by("lshr", y, 11);
+        let mixed = self.half("mul", &lower, &upper);
+        let high = self.half_by("lshr", y, 7);
+        let square = self.half("mul", &high, &high);
+        let triangles = self.half("add", &first, &second);
+        let rest = self.half("add", &mixed, &triangles);
+        let square = self.half("add", &square, &rest);
+        self.half_by("lshr", &square, 1)
+    }
+    /// As `sfu::square` does it.
+    fn square_by_rows(&mut self, y: &Halves) -> Halves {
         let high = self.half_by("lshr", y, 7);
         let low = self.half_by("and", y, 0x7f);
         let up = self.half_by("shl", &high, 4);
@@ -498,9 +554,9 @@ impl Unit {
         self.half_by("lshr", &square, 1)
     }
 
-    /// The sum as `sfu::interpolate` makes it, in two numbers: 256·high + low. `x` has no bits above its own; of `slices`,
-    /// some are above the table's size.
-    fn sum<F: Function>(&mut self, slices: &Parts, x: &Parts) -> (Parts, Parts) {
+    /// The sum as `sfu::interpolate` makes it, in two numbers: 256·high + low. The lowest bits of a word are x, the next ones
+    /// the slice, of whose number the bits `turned` are the other way round; what is above does not matter.
+    fn sum<F: Function>(&mut self, word: &Parts, turned: usize) -> (Parts, Parts) {
         let bias = bias::<F>();
         let entry = |slice: usize| {
             let (a, bc) = F::coefficients(slice as u32);
@@ -510,7 +566,10 @@ impl Unit {
             (a << (F::SHIFT - 8), b as u16, c as u16)
         };
         let table =
-            |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at))).collect() };
+            |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at ^ turned))).collect() };
+        let (lower, upper) = self.split(word);
+        let of_slice = F::SQUARE_OF as u16 - 1;
+        let slices = self.half_by("lshr", &upper, of_slice);
         let slices = self.slices(slices, F::SLICES);
         let (a_low, a_high) = (table(|(a, ..)| a as u16), table(|(a, ..)| (a >> 16) as u16));
         let (b, c) = (table(|(_, b, _)| b), table(|(.., c)| c));
@@ -520,20 +579,30 @@ impl Unit {
         let c = self.look_up(&c, &slices);
         let a = self.unpack(&a_low, &a_high);
         let coefficients = self.unpack(&c, &b);
-        let y = self.by("lshr", x, F::SQUARE_OF);
-        let y = self.pack(&y);
+        let mut y = self.half_by("lshr", &lower, F::SQUARE_OF as u16);
+        if of_slice != 0 {
+            let more = self.half_by("shl", &upper, 16 - F::SQUARE_OF as u16);
+            let more = self.half_by("and", &more, 0x7fff);
+            y = self.half("or", &y, &more);
+        }
         let square = self.square(&y);
-        let low = self.by("and", x, 0xff);
-        let low = self.pack(&low);
+        let low = self.half_by("and", &lower, 0xff);
         let lower = self.unpack(&square, &low);
         let low = self.product(&coefficients, &lower);
         let low = self.by("add", &low, F::ROUND as u32);
-        let upper = self.by("and", x, 0x1_ff00);
-        let upper = self.by("shl", &upper, 8);
+        let x = (1 << (15 + F::SQUARE_OF)) - 1;
+        let upper = self.by("shl", word, 8);
+        let upper = self.by("and", &upper, x >> 8 << 16);
         let high = self.product(&coefficients, &upper);
-        let further = self.by("mul", x, (bias >> 8) as u32);
-        let high = self.int("add", &high, &further);
-        (self.int("add", &high, &a), low)
+        let high = self.int("add", &high, &a);
+        if bias == 0 {
+            return (high, low);
+        }
+        let by = bias.abs().ilog2() - 8;
+        let further = self.by("shl", word, by);
+        let further = self.by("and", &further, x << by);
+        let op = if bias < 0 { "sub" } else { "add" };
+        (self.int(op, &high, &further), low)
     }
     fn shifted(&mut self, (high, low): &(Parts, Parts), by: u32) -> Parts {
         let low = self.by("ashr", low, 8);
@@ -576,17 +645,19 @@ impl Unit {
                 (values.remove(0), factor)
             }
         };
-        let x = self.by("and", &operand, 0xffff);
-        let slices = self.by("lshr", &operand, 16);
-        let sum = self.sum::<sfu::Rcp>(&slices, &x);
+        let sum = self.sum::<sfu::Rcp>(&operand, 0);
         let significand = self.shifted(&sum, 7);
-        let magnitude = self.magnitude(&operand);
-        let exponent = self.by("and", &operand, INFINITY);
-        let exponent = self.int("sub", &all(252 << 23), &exponent);
-        let bits = self.int("add", &exponent, &significand);
-        let sign = self.by("and", &operand, SIGN);
-        let result = self.int("or", &bits, &sign);
+        // 255 less the exponent, with the sign, which is not touched but where the operand is rare.
+        let rest = self.by("xor", &operand, INFINITY);
+        let rest = self.by("and", &rest, SIGN | INFINITY);
+        let result = self.int("add", &rest, &significand);
+        let result = self.by("sub", &result, 3 << 23);
         let result = self.mend(&rare, &result, |unit| {
+            let magnitude = unit.magnitude(&operand);
+            let exponent = unit.by("and", &operand, INFINITY);
+            let exponent = unit.int("sub", &all(252 << 23), &exponent);
+            let bits = unit.int("add", &exponent, &significand);
+            let sign = unit.by("and", &operand, SIGN);
             let tiny = unit.is("slt", &bits, LEAST_NORMAL);
             let result = unit.select(&tiny, &all(0), &bits);
             let none = unit.is("ult", &magnitude, LEAST_NORMAL);
@@ -642,33 +713,23 @@ impl Unit {
         self.is("ult", &magnitude, LEAST_NORMAL)
     }
 
-    /// Where in an octave pair a root's operand is: odd exponents, which have even fields, double the significand.
-    fn of_root<F: Function>(&mut self, a: &Parts) -> (Parts, (Parts, Parts)) {
-        let f = self.by("and", a, 0xff_ffff);
-        let f = self.by("xor", &f, LEAST_NORMAL);
-        let x = self.by("and", &f, 0x1_ffff);
-        let slices = self.by("lshr", &f, 17);
-        let sum = self.sum::<F>(&slices, &x);
-        (f, sum)
-    }
-    /// (k >> 1) << 23, of the exponent k of a number without a sign, plus 64 << 23.
-    fn half_exponent(&mut self, magnitude: &Parts) -> Parts {
-        let up = self.by("add", magnitude, LEAST_NORMAL);
-        let half = self.by("lshr", &up, 1);
-        self.by("and", &half, 0x7f80_0000)
+    /// Half of a number that stands in place of an exponent, without a fraction, as an exponent.
+    fn half_exponent(&mut self, of: &Parts) -> Parts {
+        let half = self.by("lshr", of, 1);
+        self.by("and", &half, INFINITY)
     }
 
     fn rsqrt(&mut self, a: &Parts, ftz: bool) -> Parts {
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
-        let (f, sum) = self.of_root::<sfu::Rsqrt>(&operand);
+        let sum = self.sum::<sfu::Rsqrt>(&operand, OF_ROOTS);
         let significand = self.shifted(&sum, 8);
-        let magnitude = self.magnitude(&operand);
-        let half = self.half_exponent(&magnitude);
-        let exponent = self.int("sub", &all(189 << 23), &half);
+        let less = self.int("sub", &all((2 * 189 + 1) * LEAST_NORMAL - 1), &operand);
+        let exponent = self.half_exponent(&less);
         let result = self.int("add", &exponent, &significand);
         // Even powers of two come out exactly.
-        let exact = self.is("eq", &f, 0);
+        let exact = self.by("shl", &operand, 8);
+        let exact = self.is("eq", &exact, LEAST_NORMAL << 8);
         let more = self.by("add", &result, 1);
         let result = self.select(&exact, &more, &result);
         self.mend(&rare, &result, |unit| {
@@ -676,7 +737,7 @@ impl Unit {
             let value = unit.select(&lanes, &all(0), &result);
             let lanes = unit.is("ugt", &operand, INFINITY);
             let value = unit.select(&lanes, &all(NAN), &value);
-            let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let lanes = unit.is_small(&operand);
             let sign = unit.by("and", &operand, SIGN);
             let infinity = unit.by("or", &sign, INFINITY);
             let value = unit.select(&lanes, &infinity, &value);
@@ -749,18 +810,17 @@ impl Unit {
     fn sqrt(&mut self, a: &Parts, ftz: bool) -> Parts {
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
-        let (_, sum) = self.of_root::<sfu::Sqrt>(&operand);
+        let sum = self.sum::<sfu::Sqrt>(&operand, OF_ROOTS);
         let significand = self.shifted(&sum, 9);
-        let magnitude = self.magnitude(&operand);
-        let half = self.half_exponent(&magnitude);
-        let exponent = self.by("add", &half, 63 << 23);
+        let more = self.by("add", &operand, (2 * 63 + 1) * LEAST_NORMAL);
+        let exponent = self.half_exponent(&more);
         let result = self.int("add", &exponent, &significand);
         self.mend(&rare, &result, |unit| {
             let lanes = unit.is("ugt", &operand, INFINITY);
             let value = unit.select(&lanes, &all(NAN), &result);
             let lanes = unit.is("eq", &operand, INFINITY);
             let value = unit.select(&lanes, &all(INFINITY), &value);
-            let lanes = unit.is("ult", &magnitude, LEAST_NORMAL);
+            let lanes = unit.is_small(&operand);
             let sign = unit.by("and", &operand, SIGN);
             let value = unit.select(&lanes, &sign, &value);
             if ftz {
@@ -805,9 +865,7 @@ impl Unit {
         let p = self.int("xor", &p, &negative);
         let next = self.int("add", &p, &one);
         let p = self.select(&is_whole, &next, &p);
-        let x = self.by("and", &p, 0x1_ffff);
-        let slices = self.by("lshr", &p, 17);
-        let sum = self.sum::<sfu::Ex2>(&slices, &x);
+        let sum = self.sum::<sfu::Ex2>(&p, 0);
         let significand = self.shifted(&sum, 7);
         let exponent = self.by("and", &p, 0xff80_0000);
         let exponent = self.by("add", &exponent, 126 << 23);
@@ -869,9 +927,7 @@ impl Unit {
         let form = self.types.form();
         let rare = self.beyond(a, LEAST_NORMAL, INFINITY);
         let operand = self.normal(a, &rare, ftz);
-        let x = self.by("and", &operand, 0x1_ffff);
-        let slices = self.by("lshr", &operand, 17);
-        let (high, low) = self.sum::<sfu::Lg2>(&slices, &x);
+        let (high, low) = self.sum::<sfu::Lg2>(&operand, 0);
         let magnitude = self.magnitude(&operand);
         let exponent = self.by("lshr", &magnitude, 23);
         let exponent = self.by("sub", &exponent, 127);
@@ -947,9 +1003,7 @@ impl Unit {
         let odd = self.by("shl", &p, 8);
         let odd = self.by("ashr", &odd, 31);
         let f = self.int("xor", &p, &odd);
-        let x = self.by("and", &f, 0x1_ffff);
-        let slices = self.by("lshr", &f, 17);
-        let (high, low) = self.sum::<sfu::Circular<false>>(&slices, &x);
+        let (high, low) = self.sum::<sfu::Circular<false>>(&f, 0);
         const UNIT: f64 = 1.0 / 137_438_953_472.0;
         let value = self.cut(&high, 256.0 * UNIT, &low, UNIT, |_, _, sum| sum);
         let mut sign = self.by("shl", &p, 7);

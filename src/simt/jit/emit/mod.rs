@@ -55,6 +55,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use crate::isa::{Compute, Level, approx};
 use crate::program::{Body, Register, Role, ShuffleMode};
@@ -128,10 +129,23 @@ pub fn features(level: Level) -> &'static str {
         // Gathers as one instruction: LLVM makes three for each lane otherwise, which take no less time, and a while to compile.
         Level::Avx2 => "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+fast-gather",
         Level::Avx512 => {
-            "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd"
+            static WITH_MORE: OnceLock<String> = OnceLock::new();
+            WITH_MORE.get_or_init(|| {
+                let more = MORE_OF_AVX512.iter().filter(|(_, has)| has()).map(|(name, _)| *name);
+                [AVX512].into_iter().chain(more).collect::<Vec<_>>().join(",")
+            })
         }
     }
 }
+/// What every CPU of the level has.
+const AVX512: &str =
+    "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd";
+/// What some of its CPUs have, and whether this one does: products of 16 bits with a sum, and counts of bits.
+const MORE_OF_AVX512: &[(&str, fn() -> bool)] = &[
+    ("+avx512vnni", || std::arch::is_x86_feature_detected!("avx512vnni")),
+    ("+avx512vpopcntdq", || std::arch::is_x86_feature_detected!("avx512vpopcntdq")),
+    ("+avx512vbmi2", || std::arch::is_x86_feature_detected!("avx512vbmi2")),
+];
 
 /// Lanes of a part.
 pub fn part_lanes(level: Level) -> u32 {
