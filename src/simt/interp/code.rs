@@ -156,6 +156,8 @@ pub struct NativeForm {
     asked: AtomicUsize,
     /// For how long the function has been interpreted, in nanoseconds.
     interpreted: AtomicU64,
+    /// For how long it must have been before it can be worth compiling; 0: nobody has asked as yet.
+    worth: AtomicU64,
     contest: Contest,
 }
 
@@ -249,17 +251,27 @@ impl NativeForm {
 
     /// Has it compiled by another thread, once.
     fn ask(self: &Arc<Self>, generation: usize, compiled: &Arc<Compiled>, rows: Rows, whole: bool) {
-        if self.asked.fetch_max(generation + 1, Ordering::Relaxed) > generation {
+        if self.asked.fetch_max(generation + 1, Ordering::Relaxed) > generation || !may_compile(compiled) {
             return;
         }
-        // A kernel over tiles spends its time in the call, whoever makes it.
-        let mut ops = compiled.function.body.insts().map(|inst| &inst.op);
-        if ops.any(|op| matches!(op, Operation::Syscall { which, .. } if *which == Syscall::TileBlock)) {
+        let size = match whole {
+            true => compiled.code.len(),
+            false => seen_size(compiled),
+        };
+        let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
+        jit::later(size, move || form.make(generation, &compiled, rows, whole));
+    }
+
+    /// What an earlier process has made is soon there, by another thread, however little the function has been interpreted.
+    fn recall(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
+        if !jit::has_cache() || !may_compile(compiled) {
             return;
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
-        jit::later(compiled.code.len(), move || {
-            form.make(generation, &compiled, rows, whole);
+        jit::later(RECALLED, move || {
+            if remembered(&compiled).is_some() && form.asked.fetch_max(1, Ordering::Relaxed) == 0 {
+                form.make(0, &compiled, rows, false);
+            }
         });
     }
 
@@ -268,7 +280,7 @@ impl NativeForm {
     pub fn look_again(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
         if let Some((generation, made)) = self.last_made()
             && let Some(native) = &made.native
-            && native.strayed.load(Ordering::Relaxed) > worth(compiled) / STRAYED
+            && native.strayed.load(Ordering::Relaxed) > worth(compiled.code.len()) / STRAYED
         {
             self.make_again(generation + 1, native, compiled, rows);
         }
@@ -295,8 +307,21 @@ impl NativeForm {
     pub fn running(self: &Arc<Self>, time: Duration, compiled: &Arc<Compiled>, rows: Rows) {
         self.contest.is_interpreted(time);
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        if self.interpreted.load(Ordering::Relaxed).saturating_add(time) > worth(compiled) {
+        let time = self.interpreted.load(Ordering::Relaxed).saturating_add(time);
+        if time > self.worth.load(Ordering::Relaxed) {
+            self.weigh(time, compiled, rows);
+        }
+    }
+
+    /// Whether it is worth compiling: what has been seen of it by now is at least what there is to compile.
+    #[cold]
+    fn weigh(self: &Arc<Self>, time: u64, compiled: &Arc<Compiled>, rows: Rows) {
+        let worth = worth(seen_size(compiled));
+        if time > worth {
             self.ask(0, compiled, rows, false);
+        }
+        if self.worth.swap(worth, Ordering::Relaxed) == 0 {
+            self.recall(compiled, rows);
         }
     }
 
@@ -323,6 +348,9 @@ pub struct Compilation {
     missed: AtomicU32,
     asked: AtomicBool,
 }
+
+/// How large it is to look for what earlier processes have made: it comes before what is to be compiled.
+const RECALLED: usize = 0;
 
 /// After how many warps that lack lanes code is made for them: the last one of a launch is not worth it.
 const MISSED: u32 = 64;
@@ -359,11 +387,36 @@ pub fn held_up() -> Duration {
     Duration::from_nanos(HELD_UP.load(Ordering::Relaxed))
 }
 
-/// Of what code is made: of all, if none. What earlier processes saw of a function counts as well, so that the same code comes out, which
-/// they may have left in the cache.
+/// A kernel over tiles spends its time in the call, whoever makes it.
+fn may_compile(compiled: &Compiled) -> bool {
+    let mut ops = compiled.function.body.insts().map(|inst| &inst.op);
+    !ops.any(|op| matches!(op, Operation::Syscall { which, .. } if *which == Syscall::TileBlock))
+}
+
+/// How many instructions of a function are compiled, if that happens now.
+fn seen_size(compiled: &Compiled) -> usize {
+    match compiled.code.len() {
+        few if few < FEW => few,
+        _ => jit::warm_instructions(&compiled.function.body, &compiled.ways.seen()),
+    }
+}
+
+/// What tells a function from others, more or less.
+fn known_by(compiled: &Compiled) -> [Vec<u8>; 2] {
+    let size = [compiled.function.body.blocks.len(), compiled.code.len()].map(usize::to_le_bytes);
+    [compiled.function.name.as_bytes().to_vec(), size.as_flattened().to_vec()]
+}
+
+/// Of what of a function an earlier process has made code.
+fn remembered(compiled: &Compiled) -> Option<Seen> {
+    jit::remembered(&known_by(compiled), compiled.function.body.blocks.len())
+}
+
+/// Of what code is made: of all, if none. What earlier processes have made code of comes first as it was, since they may have left that in the
+/// cache; it counts as seen from then on.
 fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
-    let (function, config) = (&compiled.function, config::get());
-    let blocks = function.body.blocks.len();
+    let config = config::get();
+    let blocks = compiled.function.body.blocks.len();
     if let Some(seed) = config.jit_unseen {
         return (generation + 1 < GENERATIONS).then(|| {
             let mut seen = Seen::drawn(blocks, seed);
@@ -373,16 +426,23 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
             seen
         });
     }
-    if config.jit == Jit::Always || compiled.code.len() < FEW {
+    if config.jit == Jit::Always {
         return None;
     }
-    let size = [blocks, compiled.code.len()].map(usize::to_le_bytes);
-    let seen = match generation + 1 {
-        GENERATIONS => Seen::all(blocks),
+    let before = remembered(compiled);
+    let all = Seen::all(blocks);
+    let mut seen = match &before {
+        _ if compiled.code.len() < FEW || generation + 1 == GENERATIONS => all.clone(),
+        Some(before) if generation == 0 => before.clone(),
         _ => compiled.ways.seen(),
     };
-    let seen = jit::remembered(&[function.name.as_bytes(), size.as_flattened()], seen);
-    (seen != Seen::all(blocks)).then_some(seen)
+    if let Some(before) = &before {
+        seen.add(before);
+    }
+    if before.as_ref() != Some(&seen) {
+        jit::remember(&known_by(compiled), &seen);
+    }
+    (seen != all).then_some(seen)
 }
 
 fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> Option<Native> {
@@ -435,10 +495,10 @@ impl Executable {
     }
 }
 
-/// After how many nanoseconds in the interpreter a function is compiled: what has run for so long will run for as long
+/// After how many nanoseconds in the interpreter so many instructions are compiled: what has run for so long will run for as long
 /// again, more often than not. Compiling takes a few times as long, on a thread beside.
-fn worth(compiled: &Compiled) -> u64 {
-    5_000_000 + 200_000 * compiled.code.len() as u64
+fn worth(instructions: usize) -> u64 {
+    5_000_000 + 200_000 * instructions as u64
 }
 
 impl Executables {

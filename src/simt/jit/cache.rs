@@ -47,6 +47,11 @@ pub fn key(parts: &[&[u8]]) -> Key {
     hash.finalize().into()
 }
 
+/// Whether anything can be kept.
+pub fn is_there() -> bool {
+    cache().is_some()
+}
+
 /// What was put under a key, in this process or another.
 pub fn get(key: &Key) -> Option<Vec<u8>> {
     cache()?.get(key)

@@ -53,7 +53,7 @@ use plan::Plan;
 
 pub use context::AROUND;
 pub use emit::{For, Input, part_lanes};
-pub use plan::{Pc, Rows};
+pub use plan::{Pc, Rows, warm_instructions};
 pub use seen::{JUMPED, PARTED, PASSED, Seen, Ways};
 pub use worker::later;
 
@@ -266,18 +266,26 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
     })
 }
 
-/// What has been seen of a function, in this process and in others before it, and is remembered for those to come. `function`: texts that tell
-/// it from others, more or less.
-pub fn remembered(function: &[&[u8]], mut seen: Seen) -> Seen {
-    let key = cache::key(&[&[b"ways".as_slice()], function].concat());
-    let before = cache::get(&key).and_then(|bytes| Seen::from_bytes(&bytes, seen.bytes().len()));
-    if let Some(before) = &before {
-        seen.add(before);
-    }
-    if before.as_ref() != Some(&seen) {
-        cache::put(&key, seen.bytes());
-    }
-    seen
+/// Whether code is kept for other processes.
+pub fn has_cache() -> bool {
+    cache::is_there()
+}
+
+/// What processes before this one have seen of a function with so many blocks, if they have made code of it. `function`: texts that tell it
+/// from others, more or less.
+pub fn remembered(function: &[impl AsRef<[u8]>], blocks: usize) -> Option<Seen> {
+    Seen::from_bytes(&cache::get(&ways_of(function))?, blocks)
+}
+
+/// Has those to come know of what of a function code is made.
+pub fn remember(function: &[impl AsRef<[u8]>], seen: &Seen) {
+    cache::put(&ways_of(function), seen.bytes());
+}
+
+fn ways_of(function: &[impl AsRef<[u8]>]) -> cache::Key {
+    let mut parts = vec![b"ways".as_slice()];
+    parts.extend(function.iter().map(AsRef::as_ref));
+    cache::key(&parts)
 }
 
 /// What code calls besides its context's helpers: the little that LLVM makes calls of by itself.

@@ -46,8 +46,8 @@ impl Emit<'_> {
         }
         match (constant_b, constant_c) {
             (Some(b), Some(c)) => self.shuffle_by_constants(*mode, (*dst, *dst_pred), *a, b, c),
-            (None, Some(c)) if self.level == Level::Avx512 => {
-                self.shuffle_by_indices(*mode, (*dst, *dst_pred), *a, *b, c);
+            _ if self.level != Level::Baseline => {
+                self.shuffle_by_indices(*mode, (*dst, *dst_pred), [*a, *b, *c], constant_c);
             }
             _ => {
                 let dst: Vec<Reg> = [Some(*dst), *dst_pred].into_iter().flatten().collect();
@@ -150,50 +150,99 @@ impl Emit<'_> {
         parts.swap_remove(0)
     }
 
-    /// Where `b` is found out as the code runs: the CPU takes a lane's number from a vector.
-    fn shuffle_by_indices(&mut self, mode: ShuffleMode, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, b: Reg, c: u32) {
-        let (clamp, segment) = (c & (LANES - 1), c >> 8 & (LANES - 1));
+    /// Where `b` or `c` is found out as the code runs: the CPU takes a lane's number from a vector.
+    fn shuffle_by_indices(
+        &mut self,
+        mode: ShuffleMode,
+        (dst, dst_pred): (Reg, Option<Reg>),
+        [a, b, c]: [Reg; 3],
+        constant: Option<u32>,
+    ) {
         let form = self.form();
         let ty = form.int(32);
         let low = form.constant(32, u64::from(LANES - 1));
+        let bounds = match constant {
+            Some(_) => None,
+            None => Some(self.lanes_of(c, false)),
+        };
         let by = self.lanes_of(b, false);
         let values = self.lanes_of(a, false);
         let (mut results, mut found) = (Vec::new(), Vec::new());
         for (part, by) in by.iter().enumerate() {
             let lanes = self.lane_numbers(part);
-            let each = |f: &dyn Fn(u32) -> u32| {
-                let first = part as u32 * self.lanes;
-                let numbers: Vec<String> = (first..first + self.lanes)
-                    .map(|lane| format!("i32 {}", f(lane)))
-                    .collect();
-                format!("<{}>", numbers.join(", "))
+            // The formula of `isa::shuffle`: the last lane that may be asked for (the first one, for `up`), and, for `idx`, the first
+            // lane of the segment and what is not its bits.
+            let (most, least, outside) = match (constant, &bounds) {
+                (None, Some(bounds)) => {
+                    let text = &mut self.text;
+                    let segment = text.binary("lshr", &ty, &bounds[part], &form.constant(32, 8));
+                    let segment = text.binary("and", &ty, &segment, &low);
+                    let outside = text.binary("xor", &ty, &segment, &low);
+                    let least = text.binary("and", &ty, &lanes, &segment);
+                    let clamp = text.binary("and", &ty, &bounds[part], &outside);
+                    (text.binary("or", &ty, &least, &clamp), least, outside)
+                }
+                (c, _) => {
+                    let c = c.unwrap_or_default();
+                    let (clamp, segment) = (c & (LANES - 1), c >> 8 & (LANES - 1));
+                    let each = |f: &dyn Fn(u32) -> u32| {
+                        let first = part as u32 * self.lanes;
+                        let numbers: Vec<String> = (first..first + self.lanes)
+                            .map(|lane| format!("i32 {}", f(lane)))
+                            .collect();
+                        format!("<{}>", numbers.join(", "))
+                    };
+                    (
+                        each(&|lane| lane & segment | clamp & !segment),
+                        each(&|lane| lane & segment),
+                        form.constant(32, u64::from(!segment)),
+                    )
+                }
             };
-            // The formula of `isa::shuffle`.
-            let most = each(&|lane| lane & segment | clamp & !segment);
-            let least = each(&|lane| lane & segment);
             let by = self.text.binary("and", &ty, by, &low);
             let (from, is_found) = match mode {
                 ShuffleMode::Up => (self.text.binary("sub", &ty, &lanes, &by), "sge"),
                 ShuffleMode::Down => (self.text.binary("add", &ty, &lanes, &by), "ule"),
                 ShuffleMode::Bfly => (self.text.binary("xor", &ty, &lanes, &by), "ule"),
                 ShuffleMode::Idx => {
-                    let outside = form.constant(32, u64::from(!segment));
                     let by = self.text.binary("and", &ty, &by, &outside);
                     (self.text.binary("or", &ty, &by, &least), "ule")
                 }
             };
             let is_found = self.text.value(format!("icmp {is_found} {ty} {from}, {most}"));
             let from = self.text.select(form, &ty, &is_found, &from, &lanes);
-            // Five bits of each number count.
-            results.push(self.text.value(format!(
-                "call {ty} @llvm.x86.avx512.vpermi2var.d.512({ty} {}, {ty} {from}, {ty} {})",
-                values[0], values[1]
-            )));
+            results.push(self.permuted(&values, &from));
             found.push(is_found);
         }
         self.write_lanes(dst, &results);
         if let Some(predicate) = dst_pred {
             self.write_found(predicate, &found);
         }
+    }
+
+    /// What the lanes whose numbers a vector's words have in their five lowest bits hold, at levels above the baseline.
+    fn permuted(&mut self, values: &[String], from: &str) -> String {
+        let form = self.form();
+        let ty = form.int(32);
+        let text = &mut self.text;
+        if let [low, high] = values {
+            return text.value(format!(
+                "call {ty} @llvm.x86.avx512.vpermi2var.d.512({ty} {low}, {ty} {from}, {ty} {high})"
+            ));
+        }
+        let mut chosen: Vec<String> = values
+            .iter()
+            .map(|part| text.value(format!("call {ty} @llvm.x86.avx2.permd({ty} {part}, {ty} {from})")))
+            .collect();
+        // One of four parts, by the two bits above the three that count within one.
+        for bit in [3, 4] {
+            let sign = text.binary("shl", &ty, from, &form.constant(32, 31 - bit));
+            let upper = text.value(format!("icmp slt {ty} {sign}, zeroinitializer"));
+            chosen = chosen
+                .chunks(2)
+                .map(|pair| text.select(form, &ty, &upper, &pair[1], &pair[0]))
+                .collect();
+        }
+        chosen.swap_remove(0)
     }
 }

@@ -30,7 +30,7 @@ use super::seen::Seen;
 pub use kinds::{Begins, Kind, Parts, Rows};
 use kinds::{given, initial_kind, widened};
 pub use set::Set;
-pub use units::{Exit, Node, Pc, Refusal, Stick, Unit};
+pub use units::{Exit, Node, Pc, Refusal, Stick, Unit, warm_instructions};
 use units::{units, warm};
 
 /// A body, ready to have code made of it.

@@ -169,6 +169,15 @@ pub(super) fn warm(body: &Body, seen: Option<&Seen>) -> Vec<bool> {
     warm
 }
 
+/// How many instructions are in blocks to which somebody was seen to come.
+pub fn warm_instructions(body: &Body, seen: &Seen) -> usize {
+    let warm = warm(body, Some(seen));
+    let blocks = body.blocks.iter().zip(warm);
+    blocks
+        .filter_map(|(block, is_warm)| is_warm.then_some(block.insts.len() + 1))
+        .sum()
+}
+
 pub(super) fn units(body: &Body, starts: &[Pc], (seen, warm): (Option<&Seen>, &[bool])) -> Result<Vec<Unit>, Refusal> {
     let mut units: Vec<Unit> = Vec::new();
     let mut first = Vec::with_capacity(body.blocks.len());
