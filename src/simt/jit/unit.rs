@@ -565,8 +565,9 @@ impl Unit {
             debug_assert!(i16::try_from(b).is_ok() && i16::try_from(c).is_ok());
             (a << (F::SHIFT - 8), b as u16, c as u16)
         };
-        let table =
-            |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> { (0..F::SLICES).map(|at| what(entry(at ^ turned))).collect() };
+        let table = |what: fn((u32, u16, u16)) -> u16| -> Vec<u16> {
+            (0..F::SLICES).map(|at| what(entry(at ^ turned))).collect()
+        };
         let (lower, upper) = self.split(word);
         let of_slice = F::SQUARE_OF as u16 - 1;
         let slices = self.half_by("lshr", &upper, of_slice);

@@ -16,6 +16,28 @@ use super::{Emit, LANES};
 /// Where an access goes, the label behind it, if there are other ways there, and an address that may be read.
 type Way = (Place, Option<String>, String);
 
+/// An element of what was loaded.
+enum Loaded {
+    /// The same for all lanes, or for those of a part.
+    Same(Vec<String>),
+    /// A vector a part.
+    Lanes(Vec<String>),
+}
+
+impl Loaded {
+    fn map(&self, what: impl FnMut(&String) -> String) -> Loaded {
+        match self {
+            Loaded::Same(values) => Loaded::Same(values.iter().map(what).collect()),
+            Loaded::Lanes(values) => Loaded::Lanes(values.iter().map(what).collect()),
+        }
+    }
+    fn into_values(self) -> Vec<String> {
+        match self {
+            Loaded::Same(values) | Loaded::Lanes(values) => values,
+        }
+    }
+}
+
 impl Emit<'_> {
     /// A load; `false`: not of a kind that is known here.
     pub(super) fn load(&mut self, address: &Address, element: Element, dst: &[Option<Reg>], op: &Op, pc: Pc) -> bool {
@@ -39,71 +61,113 @@ impl Emit<'_> {
             return false;
         };
         self.go_along((address.space, address.register), &place, false);
+        let wanted: Vec<bool> = dst.iter().map(Option::is_some).collect();
         self.either(address, moved, place, |this, place| {
-            this.load_from((address, place), element, dst, &safe);
+            let loaded = this.load_from((address, place), moved.size, &wanted, &safe);
+            this.write_loaded(loaded, element, dst);
         });
         self.behind(done);
         true
     }
 
-    /// Loads from a place that is known to be right; `safe` may be read in any case.
-    fn load_from(&mut self, (address, place): (&Address, &Place), element: Element, dst: &[Option<Reg>], safe: &str) {
-        let bytes = u64::from(element.bytes) * dst.len() as u64;
-        let bits = u32::from(element.bytes) * 8;
-        let size = u64::from(element.bytes);
-        let wide = |this: &mut Self, form: Form, reg: Reg, value: &str| {
-            let to = bits_of(reg.width).unwrap_or(32);
-            this.text.resize(form, bits, value, to, element.signed)
+    /// A load of two words that nobody may see half of: one of eight bytes. `false`: not of a kind that is known here.
+    pub(super) fn load_pair(
+        &mut self,
+        address: &Address,
+        element: Element,
+        dst: &[Option<Reg>],
+        op: &Op,
+        pc: Pc,
+    ) -> bool {
+        let Some(pair) = Moved::pair(element, dst.len(), false) else {
+            return false;
         };
+        let Some((place, done, safe)) = self.way(address, pair, op, pc) else {
+            return false;
+        };
+        self.either(address, pair, place, |this, place| {
+            let loaded = this.load_from((address, place), pair.size, &[true], &safe);
+            let halves = loaded
+                .into_iter()
+                .next()
+                .map(|both| [false, true].map(|upper| this.half_of(&both, upper)));
+            this.write_loaded(halves.map(Vec::from).unwrap_or_default(), element, dst);
+        });
+        self.behind(done);
+        true
+    }
+
+    /// The lower or the upper words of what was loaded by double words.
+    fn half_of(&mut self, both: &Loaded, upper: bool) -> Loaded {
+        let form = match both {
+            Loaded::Same(_) => Form::One,
+            Loaded::Lanes(_) => self.form(),
+        };
+        both.map(|value| {
+            let mut value = value.to_owned();
+            if upper {
+                value = self.text.binary("lshr", &form.int(64), &value, &form.constant(64, 32));
+            }
+            self.text.resize(form, 64, &value, 32, false)
+        })
+    }
+
+    /// What was loaded goes to registers, of which some may be missing.
+    fn write_loaded(&mut self, loaded: Vec<Loaded>, element: Element, dst: &[Option<Reg>]) {
+        let bits = u32::from(element.bytes) * 8;
+        for (loaded, reg) in loaded.iter().zip(dst) {
+            let Some(reg) = *reg else { continue };
+            let to = bits_of(reg.width).unwrap_or(32);
+            let form = match loaded {
+                Loaded::Same(_) => Form::One,
+                Loaded::Lanes(_) => self.form(),
+            };
+            let wide = loaded.map(|value| self.text.resize(form, bits, value, to, element.signed));
+            match &wide {
+                Loaded::Same(values) => self.write_same(reg, values),
+                Loaded::Lanes(values) => self.write_lanes(reg, values),
+            }
+        }
+    }
+
+    /// Loads elements of so many bytes from a place that is known to be right; `safe` may be read in any case. What is not wanted may come out as
+    /// nothing.
+    fn load_from(
+        &mut self,
+        (address, place): (&Address, &Place),
+        size: u64,
+        wanted: &[bool],
+        safe: &str,
+    ) -> Vec<Loaded> {
+        let count = wanted.len() as u64;
+        let (bytes, bits) = (size * count, size as u32 * 8);
+        let by_lanes = |loaded: Vec<Vec<String>>| loaded.into_iter().map(Loaded::Lanes).collect();
         match place {
-            Place::Rows { at, .. } => {
-                let Some(reg) = dst[0] else { return };
-                let values: Vec<String> = self
-                    .load_rows(at, 0, size)
-                    .iter()
-                    .map(|value| wide(self, self.form(), reg, value))
-                    .collect();
-                self.write_lanes(reg, &values);
-            }
-            Place::Lines { at, step: 0, .. } => {
-                for (k, reg) in dst.iter().enumerate() {
-                    let Some(reg) = *reg else { continue };
-                    let mut values = Vec::new();
-                    for base in at {
-                        let pointer = self.pointer(base, k as u64 * size);
-                        let value = self.text.value(format!("load i{bits}, ptr {pointer}, align {size}"));
-                        values.push(wide(self, Form::One, reg, &value));
-                    }
-                    self.write_same(reg, &values);
-                }
-            }
+            Place::Rows { at, .. } => vec![Loaded::Lanes(self.load_rows(at, 0, size))],
+            Place::Lines { at, step: 0, .. } => (0..count)
+                .map(|k| {
+                    let values = at.iter().map(|base| {
+                        let pointer = self.pointer(base, k * size);
+                        self.text.value(format!("load i{bits}, ptr {pointer}, align {size}"))
+                    });
+                    Loaded::Same(values.collect())
+                })
+                .collect(),
             Place::Lines { at, step, around } if *step != bytes => {
-                let count = dst.len() as u64;
                 let moved = Moved {
                     size,
                     count,
                     stores: false,
                 };
                 let by_vectors = self.is_stride(moved, *step, self.lanes_of_bases(at.len()));
-                let loaded = match by_vectors && !self.is_matrix(bits, count) {
+                by_lanes(match by_vectors && !self.is_matrix(bits, count) {
                     true => self.load_stride(at, (moved, *step), *around),
                     false => self.load_apart(at, (moved, *step)),
-                };
-                for (reg, values) in dst.iter().zip(loaded) {
-                    let Some(reg) = *reg else { continue };
-                    let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
-                    self.write_lanes(reg, &values);
-                }
+                })
             }
-            Place::Near { at, words } => {
-                let Some(reg) = dst[0] else { return };
-                let values = self.load_near(at, words);
-                let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
-                self.write_lanes(reg, &values);
-            }
+            Place::Near { at, words } => vec![Loaded::Lanes(self.load_near(at, words))],
             Place::Butterflies { .. } => unreachable!("stores alone have such places"),
             Place::Lines { at, .. } => {
-                let count = dst.len() as u64;
                 let lanes = u64::from(self.lanes);
                 let ty = format!("<{} x i{bits}>", lanes * count);
                 // By part, the vector of each element, or all of them in one.
@@ -117,99 +181,67 @@ impl Emit<'_> {
                     let pointer = self.pointer(&base, offset);
                     all.push(vec![self.text.value(format!("load {ty}, ptr {pointer}, align {size}"))]);
                 }
-                for (k, reg) in dst.iter().enumerate() {
-                    let Some(reg) = *reg else { continue };
-                    let values: Vec<String> = all
-                        .iter()
-                        .map(|values| {
-                            let value = match &values[..] {
-                                [value] if count > 1 => {
-                                    let picks: Vec<String> = (0..lanes)
-                                        .map(|lane| format!("i32 {}", lane * count + k as u64))
-                                        .collect();
-                                    self.text.value(format!(
-                                        "shufflevector {ty} {value}, {ty} poison, <{lanes} x i32> <{}>",
-                                        picks.join(", ")
-                                    ))
-                                }
-                                [value] => value.clone(),
-                                each => each[k].clone(),
-                            };
-                            wide(self, self.form(), reg, &value)
+                let mut element = |k: u64| -> Vec<String> {
+                    all.iter()
+                        .map(|values| match &values[..] {
+                            [value] if count > 1 => {
+                                let picks: Vec<String> =
+                                    (0..lanes).map(|lane| format!("i32 {}", lane * count + k)).collect();
+                                self.text.value(format!(
+                                    "shufflevector {ty} {value}, {ty} poison, <{lanes} x i32> <{}>",
+                                    picks.join(", ")
+                                ))
+                            }
+                            [value] => value.clone(),
+                            each => each[k as usize].clone(),
                         })
-                        .collect();
-                    self.write_lanes(reg, &values);
-                }
+                        .collect()
+                };
+                by_lanes((0..count).map(&mut element).collect())
             }
-            Place::Lanes(spread) if self.is_each(dst.len()) => {
-                let Some(reg) = dst[0] else { return };
-                let values: Vec<String> = self
-                    .load_each(spread, size)
-                    .iter()
-                    .map(|value| wide(self, self.form(), reg, value))
-                    .collect();
-                self.write_lanes(reg, &values);
+            Place::Lanes(spread) if self.is_each(wanted.len()) => vec![Loaded::Lanes(self.load_each(spread, size))],
+            Place::Lanes(spread) if self.is_words(size, wanted.len()) => {
+                by_lanes(self.load_words(address, spread, (size, count)))
             }
-            Place::Lanes(spread) if self.is_words(size, dst.len()) => {
-                let loaded = self.load_words(address, spread, (size, dst.len() as u64));
-                for (reg, values) in dst.iter().zip(loaded) {
-                    let Some(reg) = *reg else { continue };
-                    let values: Vec<String> = values.iter().map(|value| wide(self, self.form(), reg, value)).collect();
-                    self.write_lanes(reg, &values);
-                }
-            }
-            Place::Lanes(spread) => {
-                let mut at = self.pointers(spread);
-                let mut mask = self.mask.clone();
-                // Others than the longest vectors have no masks of their own: all lanes access something.
-                if self.lanes < 16
-                    && let Some(mask) = mask.take()
-                {
-                    let safe = self.text.value(format!("inttoptr i64 {safe} to ptr"));
-                    let safe = self.splat("ptr", &safe);
-                    let ty = format!("<{} x ptr>", self.lanes);
-                    at = at
-                        .iter()
-                        .zip(&mask)
-                        .map(|(at, mask)| self.text.select(self.form(), &ty, mask, at, &safe))
-                        .collect();
-                }
-                // Two words at a time.
-                let pairs = bits == 32 && dst.len().is_multiple_of(2);
-                let mut k = 0;
-                while k < dst.len() {
-                    let offset = k as u64 * size;
-                    if pairs {
-                        let both = self.gather(&at, (offset, 64, size), mask.as_deref());
-                        for (half, reg) in dst[k..k + 2].iter().enumerate() {
-                            let Some(reg) = *reg else { continue };
-                            let values: Vec<String> = both
-                                .iter()
-                                .map(|value| {
-                                    let form = self.form();
-                                    let by = form.constant(64, 32 * half as u64);
-                                    let value = self.text.binary("lshr", &form.int(64), value, &by);
-                                    let value = self.text.resize(form, 64, &value, 32, false);
-                                    wide(self, form, reg, &value)
-                                })
-                                .collect();
-                            self.write_lanes(reg, &values);
-                        }
-                        k += 2;
-                        continue;
+            Place::Lanes(spread) => by_lanes(self.gather_elements(spread, (size, wanted), safe)),
+        }
+    }
+
+    /// Elements of lanes wherever they are, by gathers; of those that are not wanted, no vectors.
+    fn gather_elements(&mut self, spread: &Spread, (size, wanted): (u64, &[bool]), safe: &str) -> Vec<Vec<String>> {
+        let (form, bits) = (self.form(), size as u32 * 8);
+        let mut at = self.pointers(spread);
+        let mut mask = self.mask.clone();
+        // Others than the longest vectors have no masks of their own: all lanes access something.
+        if self.lanes < 16
+            && let Some(mask) = mask.take()
+        {
+            let safe = self.text.value(format!("inttoptr i64 {safe} to ptr"));
+            let safe = self.splat("ptr", &safe);
+            let ty = format!("<{} x ptr>", self.lanes);
+            at = at
+                .iter()
+                .zip(&mask)
+                .map(|(at, mask)| self.text.select(form, &ty, mask, at, &safe))
+                .collect();
+        }
+        // Two words at a time.
+        let pairs = bits == 32 && wanted.len().is_multiple_of(2);
+        let mut elements = Vec::new();
+        for (number, some) in wanted.chunks(1 + usize::from(pairs)).enumerate() {
+            let offset = (number * some.len()) as u64 * size;
+            match some {
+                [false] => elements.push(Vec::new()),
+                [_] => elements.push(self.gather(&at, (offset, bits, size), mask.as_deref())),
+                _ => {
+                    let both = Loaded::Lanes(self.gather(&at, (offset, 64, size), mask.as_deref()));
+                    for upper in [false, true] {
+                        elements.push(self.half_of(&both, upper).into_values());
                     }
-                    if let Some(reg) = dst[k] {
-                        let values: Vec<String> = self
-                            .gather(&at, (offset, bits, size), mask.as_deref())
-                            .iter()
-                            .map(|value| wide(self, self.form(), reg, value))
-                            .collect();
-                        self.write_lanes(reg, &values);
-                    }
-                    k += 1;
                 }
             }
         }
+        elements
     }
 
     /// How an access is carried out, when it is known that it may be. `None`: it is for the interpreter.
@@ -310,10 +342,47 @@ impl Emit<'_> {
         self.go_along((address.space, address.register), &place, true);
         let own = address.space == Space::Shared;
         self.either(address, moved, place, |this, place| {
-            this.store_to(place, element, src, own)
+            let values: Vec<Vec<String>> = src.iter().map(|&reg| this.stored(reg, element)).collect();
+            this.store_to(place, moved.size, &values, own);
         });
         self.behind(done);
         true
+    }
+
+    /// A store of two words that nobody may see half of: one of eight bytes. `false`: not of a kind that is known here.
+    pub(super) fn store_pair(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
+        let (Some(pair), &[low, high]) = (Moved::pair(element, src.len(), true), src) else {
+            return false;
+        };
+        let Some((place, done, _)) = self.way(address, pair, op, pc) else {
+            return false;
+        };
+        let own = address.space == Space::Shared;
+        self.either(address, pair, place, |this, place| {
+            let form = this.form();
+            let (ty, by) = (form.int(64), form.constant(64, 32));
+            let [low, high] = [low, high].map(|reg| this.stored(reg, element));
+            let both = low.iter().zip(&high).map(|(low, high)| {
+                let [low, high] = [low, high].map(|half| this.text.resize(form, 32, half, 64, false));
+                let high = this.text.binary("shl", &ty, &high, &by);
+                this.text.binary("or", &ty, &high, &low)
+            });
+            let both: Vec<String> = both.collect();
+            this.store_to(place, pair.size, &[both], own);
+        });
+        self.behind(done);
+        true
+    }
+
+    /// What a register has for an element in memory.
+    fn stored(&mut self, reg: Reg, element: Element) -> Vec<String> {
+        let (from, bits) = (bits_of(reg.width).unwrap_or(32), u32::from(element.bytes) * 8);
+        let form = self.form();
+        let values = self.lanes_of(reg, false);
+        values
+            .iter()
+            .map(|value| self.text.resize(form, from, value, bits, false))
+            .collect()
     }
 
     /// A vector's store of the lanes that run. Where all lanes have memory and nobody else stores meanwhile, as in the block's `own`, what
@@ -336,23 +405,12 @@ impl Emit<'_> {
     }
 
     /// Stores to a place that is known to be right; in the block's `own` memory, which one thread of the host has to itself.
-    fn store_to(&mut self, place: &Place, element: Element, src: &[Reg], own: bool) {
-        let bytes = u64::from(element.bytes) * src.len() as u64;
-        let bits = u32::from(element.bytes) * 8;
-        let size = u64::from(element.bytes);
+    fn store_to(&mut self, place: &Place, size: u64, values: &[Vec<String>], own: bool) {
+        let count = values.len() as u64;
+        let (bytes, bits) = (size * count, size as u32 * 8);
         let form = self.form();
         let ty = form.int(bits);
         let lanes = u64::from(self.lanes);
-        let values: Vec<Vec<String>> = src
-            .iter()
-            .map(|&reg| {
-                let from = bits_of(reg.width).unwrap_or(32);
-                self.lanes_of(reg, false)
-                    .iter()
-                    .map(|value| self.text.resize(form, from, value, bits, false))
-                    .collect()
-            })
-            .collect();
         match place {
             Place::Rows { at, whole } => {
                 let mask = self.mask.clone();
@@ -381,15 +439,14 @@ impl Emit<'_> {
                 }
             }
             Place::Lines { at, step, .. } if *step != bytes => {
-                let count = src.len() as u64;
                 let moved = Moved {
                     size,
                     count,
                     stores: true,
                 };
                 match self.lanes {
-                    16 => self.store_stride(at, (moved, *step), &values, own),
-                    _ => self.store_apart(at, (moved, *step), &values),
+                    16 => self.store_stride(at, (moved, *step), values, own),
+                    _ => self.store_apart(at, (moved, *step), values),
                 }
             }
             Place::Butterflies { at, places } => self.store_butterflies(at, places, &values[0], own),
@@ -415,9 +472,10 @@ impl Emit<'_> {
                     ));
                 }
             }
-            Place::Lanes(spread) if self.lanes < 16 && self.is_each(src.len()) => {
+            Place::Lanes(spread) if self.lanes < 16 && self.is_each(values.len()) => {
                 self.store_each(spread, size, &values[0])
             }
+            Place::Lanes(spread) if self.is_words(size, values.len()) => self.store_words(spread, size, values),
             Place::Lanes(spread) => {
                 let mut at = self.pointers(spread);
                 let mut mask = self.mask.clone();

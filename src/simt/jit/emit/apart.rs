@@ -134,13 +134,23 @@ impl Emit<'_> {
 
     /// Stores them; lanes that do not run store where nobody looks.
     pub(super) fn store_each(&mut self, spread: &Spread, size: u64, values: &[String]) {
-        let (form, lanes) = (self.form(), self.lanes);
-        let (ty, bits) = (form.int(size as u32 * 8), size * 8);
+        let (ty, bits) = (self.form().int(size as u32 * 8), size * 8);
+        self.for_each_stored(spread, |this, part, lane, at| {
+            let value = &values[part];
+            let one = this.text.value(format!("extractelement {ty} {value}, i64 {lane}"));
+            this.text.line(format!("store i{bits} {one}, ptr {at}, align {size}"));
+        });
+    }
+
+    /// Has something stored for each lane, in their order, by part: to a pointer that leads where nobody looks for lanes that do not run. Nothing is
+    /// stored for a part none of whose lanes run.
+    pub(super) fn for_each_stored(&mut self, spread: &Spread, mut store: impl FnMut(&mut Self, usize, usize, &str)) {
+        let lanes = self.lanes;
         let nowhere = self.mask.is_some().then(|| {
             let nowhere = self.nowhere();
             self.text.value(format!("inttoptr i64 {nowhere} to ptr"))
         });
-        for (part, value) in values.iter().enumerate() {
+        for part in 0..self.parts {
             let running = self.mask.clone().map(|mask| self.word_of(&mask[part]));
             let passed = running.as_ref().map(|running| self.pass(running));
             for (lane, at) in self.each_pointer(spread, &spread.distances[part]).iter().enumerate() {
@@ -151,8 +161,7 @@ impl Emit<'_> {
                     let runs = self.text.value(format!("icmp ne i{lanes} {bit}, 0"));
                     at = self.text.select(Form::One, "ptr", &runs, &at, nowhere);
                 }
-                let one = self.text.value(format!("extractelement {ty} {value}, i64 {lane}"));
-                self.text.line(format!("store i{bits} {one}, ptr {at}, align {size}"));
+                store(self, part, lane, &at);
             }
             self.behind(passed.map(|passed| passed.behind));
         }

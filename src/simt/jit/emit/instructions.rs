@@ -64,7 +64,11 @@ impl Emit<'_> {
                     let looked = self.place("%n", offset_of!(Context, looked));
                     self.text.line(format!("store i64 1, ptr {looked}"));
                 }
-                if is_strong_vector(*ordering, dst.len()) || !self.load(address, *element, dst, op, pc) {
+                let done = match is_strong_vector(*ordering, dst.len()) {
+                    true => self.load_pair(address, *element, dst, op, pc),
+                    false => self.load(address, *element, dst, op, pc),
+                };
+                if !done {
                     self.step(op, pc, None);
                 }
                 self.keep_order(*ordering);
@@ -77,7 +81,11 @@ impl Emit<'_> {
                 ..
             } => {
                 self.keep_order(*ordering);
-                if is_strong_vector(*ordering, src.len()) || !self.store(address, *element, src, op, pc) {
+                let done = match is_strong_vector(*ordering, src.len()) {
+                    true => self.store_pair(address, *element, src, op, pc),
+                    false => self.store(address, *element, src, op, pc),
+                };
+                if !done {
                     self.step(op, pc, None);
                 }
                 self.keep_order(*ordering);
@@ -356,8 +364,8 @@ impl Emit<'_> {
     }
 }
 
-/// Whether an access moves several elements that others must not see half of (CUB's look-back scans count on that): code that is
-/// made here goes through them one by one, and the interpreter moves up to 16 bytes at once.
+/// Whether an access moves several elements that others must not see half of (CUB's look-back scans count on that): two words are one of
+/// eight bytes then, and for others the interpreter moves up to 16 bytes at once.
 fn is_strong_vector(ordering: Ordering, elements: usize) -> bool {
     ordering != Ordering::Weak && elements > 1
 }

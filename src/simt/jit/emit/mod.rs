@@ -138,12 +138,13 @@ pub fn features(level: Level) -> &'static str {
     }
 }
 /// What every CPU of the level has.
-const AVX512: &str =
-    "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd";
+const AVX512: &str = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd";
 /// What some of its CPUs have, and whether this one does: products of 16 bits with a sum, and counts of bits.
 const MORE_OF_AVX512: &[(&str, fn() -> bool)] = &[
     ("+avx512vnni", || std::arch::is_x86_feature_detected!("avx512vnni")),
-    ("+avx512vpopcntdq", || std::arch::is_x86_feature_detected!("avx512vpopcntdq")),
+    ("+avx512vpopcntdq", || {
+        std::arch::is_x86_feature_detected!("avx512vpopcntdq")
+    }),
     ("+avx512vbmi2", || std::arch::is_x86_feature_detected!("avx512vbmi2")),
 ];
 

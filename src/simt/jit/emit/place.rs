@@ -57,6 +57,14 @@ impl Moved {
         let bytes = moved.bytes();
         (size <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(moved)
     }
+    /// Of two words that go as one element of eight bytes.
+    pub(super) fn pair(element: Element, count: usize, stores: bool) -> Option<Moved> {
+        (element.bytes == 4 && count == 2).then_some(Moved {
+            size: 8,
+            count: 1,
+            stores,
+        })
+    }
     pub(super) fn bytes(self) -> u64 {
         self.size * self.count
     }
