@@ -5,14 +5,11 @@
 //! its lanes make of the old value goes to memory in one step, and old values are what they would have found. Of half
 //! floats and of 16 bytes the interpreter takes care.
 
-use std::mem::offset_of;
-
 use crate::isa::lanes::Width;
 use crate::program::{Address, AtomicOp, AtomicType, Op, Reg, Space};
 
 use super::super::Pc;
 use super::super::compute::bits_of;
-use super::super::context::Context;
 use super::super::plan::Kind;
 use super::super::text::Form;
 use super::place::{Located, Place};
@@ -118,8 +115,7 @@ impl Emit<'_> {
             }
         }
         if let Some(dst) = dst {
-            let looked = self.place("%n", offset_of!(Context, looked));
-            self.text.line(format!("store i64 1, ptr {looked}"));
+            self.looks();
             let values = self.load_lanes("%scratch", OLD, atomic.width());
             self.write_lanes(dst, &values);
         }

@@ -61,8 +61,7 @@ impl Emit<'_> {
             } => {
                 self.keep_order(*ordering);
                 if *ordering != Ordering::Weak {
-                    let looked = self.place("%n", offset_of!(Context, looked));
-                    self.text.line(format!("store i64 1, ptr {looked}"));
+                    self.looks();
                 }
                 let done = match is_strong_vector(*ordering, dst.len()) {
                     true => self.load_pair(address, *element, dst, op, pc),
@@ -90,6 +89,8 @@ impl Emit<'_> {
                 }
                 self.keep_order(*ordering);
             }
+            // It may take no time (PTX ISA, nanosleep); a loop that waits in it gives way as any other that does.
+            Op::Nanosleep => self.looks(),
             Op::Atomic { .. } => {
                 if !self.atomic(op, pc) {
                     self.step(op, pc, None);
@@ -177,7 +178,6 @@ impl Emit<'_> {
             | Op::Trap
             | Op::Breakpoint
             | Op::Barrier { .. }
-            | Op::Nanosleep
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }
@@ -208,6 +208,12 @@ impl Emit<'_> {
             })
             .collect();
         self.write_lanes(dst, &values);
+    }
+
+    /// Lanes have looked at what others may change: if a loop does little else, it spins ([`Emit::spend`]).
+    pub(super) fn looks(&mut self) {
+        let looked = self.place("%n", offset_of!(Context, looked));
+        self.text.line(format!("store i64 1, ptr {looked}"));
     }
 
     /// LLVM moves nothing past a strong access, leaves none of them out and makes no two of them one. For the CPU no more is needed:

@@ -662,7 +662,7 @@ impl Plan {
                     count += between.insts.len() as u32 + 1;
                     looks |= body.blocks[between.block as usize].insts[between.insts.clone()]
                         .iter()
-                        .any(|inst| inst.op.effects().looks_at_others());
+                        .any(|inst| inst.op.effects().looks_at_others() || matches!(inst.op, Op::Nanosleep));
                     streams_by |= body.blocks[between.block as usize].insts[between.insts.clone()]
                         .iter()
                         .any(|inst| self.streams_by(&inst.op));

@@ -96,7 +96,6 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::Trap
         | Op::Breakpoint
         | Op::Barrier { .. }
-        | Op::Nanosleep
         | Op::Alloca { .. }
         | Op::StackSave { .. }
         | Op::StackRestore { .. }
@@ -125,6 +124,7 @@ fn stick_of(inst: &Inst) -> Stick {
         Op::Load { .. }
         | Op::Store { .. }
         | Op::Atomic { .. }
+        | Op::Nanosleep
         | Op::Fence { .. }
         | Op::Activemask { .. }
         | Op::ReadSpecial { .. }
