@@ -386,7 +386,12 @@ impl Emit<'_> {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
             // Warps that have paused go on at the head of their loop, though it may be a place where they leave.
             let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
-            if unit.entry && !self.plan.cold[number] && (unit.stick == Stick::Never || pauses) && makes {
+            // So do those that come from one barrier to the next.
+            let before = number.checked_sub(1).map(|before| &self.plan.units[before]);
+            let waits =
+                self.whom == For::All && self.is_barrier(unit) && before.is_some_and(|before| self.is_barrier(before));
+            let goes_on = unit.stick == Stick::Never || pauses || waits;
+            if unit.entry && !self.plan.cold[number] && goes_on && makes {
                 entries.push((unit.pc, number as u32));
             }
         }
@@ -455,17 +460,20 @@ impl Emit<'_> {
     /// Unguarded barriers of the whole block, and the entry behind each.
     fn barriers(&self, entries: &[(Pc, u32)]) -> BTreeMap<Node, Node> {
         let numbered = self.plan.units.iter().enumerate();
-        let barriers = numbered.filter(|(_, unit)| {
-            let inst = self.input.body.blocks[unit.block as usize].insts.get(unit.insts.start);
-            let inst = inst.filter(|inst| inst.guard.is_none() && !unit.insts.is_empty());
-            inst.is_some_and(|inst| inst.op.barrier_of_all().is_some())
-        });
-        barriers
+        numbered
+            .filter(|(_, unit)| self.is_barrier(unit))
             .filter_map(|(number, unit)| {
                 let (_, next) = entries.iter().find(|(pc, _)| *pc == unit.pc + 1)?;
                 Some((number as Node, *next))
             })
             .collect()
+    }
+
+    /// Whether a unit is an unguarded barrier of the whole block.
+    fn is_barrier(&self, unit: &Unit) -> bool {
+        let inst = self.input.body.blocks[unit.block as usize].insts.get(unit.insts.start);
+        let inst = inst.filter(|inst| inst.guard.is_none() && !unit.insts.is_empty());
+        inst.is_some_and(|inst| inst.op.barrier_of_all().is_some())
     }
 
     /// A place so many bytes behind another.
