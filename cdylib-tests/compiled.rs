@@ -220,6 +220,58 @@ fn a_block_comes_to_what_nobody_has_done_before() {
     was_compiled_again(&run);
 }
 
+/// Which of a test's processes this is.
+const PROCESS: &str = "CDYLIB_TEST_PROCESS";
+
+#[test]
+fn what_an_earlier_process_has_compiled_is_there_at_once() {
+    let folder = std::env::temp_dir().join(format!("margay-compiled-{}", std::process::id()));
+    let test = test_name!();
+    let process = |which: &str| {
+        let environment = [
+            ("MARGAY_JIT", "auto"),
+            ("MARGAY_JIT_CACHE", folder.to_str().expect("a path in UTF-8")),
+            ("MARGAY_LOG", "cuda::simt::jit=debug"),
+            (PROCESS, which),
+        ];
+        alone(test, &environment, || {
+            context();
+            let mix = function(module(KERNEL), "mix");
+            let phases = function(module(&phases()), "phases");
+            let to = words((BLOCKS * THREADS) as usize);
+            if std::env::var(PROCESS).is_ok_and(|which| which == "first") {
+                for _ in 0..2 {
+                    launch(mix, BLOCKS, THREADS, &[to, TURNS.into()]);
+                    go_through_phases(phases, to, 400, [2000, 0, 0]);
+                }
+                return;
+            }
+            // A hundred of these are far from what it takes to be compiled.
+            for _ in 0..100 {
+                launch(mix, 1, THREADS, &[to, 10]);
+                go_through_phases(phases, to, 1, [2, 0, 0]);
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        })
+    };
+    let (first, second) = (process("first"), process("second"));
+    let _ = std::fs::remove_dir_all(folder);
+    for kernel in ["mix", "phases"] {
+        let compiled = format!("kernel=\"{kernel}\" whom=All kept=");
+        let interpreted = first.stderr.contains("kernels are interpreted");
+        assert!(
+            first.stderr.contains(&(compiled.clone() + "false")) || interpreted,
+            "{}",
+            first.stderr
+        );
+        assert!(
+            second.stderr.contains(&(compiled + "true")) || interpreted,
+            "{}",
+            second.stderr
+        );
+    }
+}
+
 /// In each turn lanes part by the lowest bit of their number; the even ones come to a branch that depends on the launch alone.
 fn parting() -> String {
     let steps = "    mad.lo.s32 %r1, %r1, 1664525, 1013904223;\n".repeat(2 * STEPS);
