@@ -79,6 +79,19 @@ impl Level {
     }
 }
 
+/// Of what CPUs of the highest level may have besides, what compilers of vectors have use for and this CPU has: products of 16 bits with
+/// a sum, counts of bits, shifts by way of two words.
+pub fn more_of_avx512() -> Vec<&'static str> {
+    let mut more = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        more.extend(is_x86_feature_detected!("avx512vnni").then_some("avx512vnni"));
+        more.extend(is_x86_feature_detected!("avx512vpopcntdq").then_some("avx512vpopcntdq"));
+        more.extend(is_x86_feature_detected!("avx512vbmi2").then_some("avx512vbmi2"));
+    }
+    more
+}
+
 /// What differs between the levels besides the instruction set that the compiler may use.
 pub trait Cpu: 'static {
     const LEVEL: Level;

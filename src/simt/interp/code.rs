@@ -401,10 +401,14 @@ fn seen_size(compiled: &Compiled) -> usize {
     }
 }
 
-/// What tells a function from others, more or less.
-fn known_by(compiled: &Compiled) -> [Vec<u8>; 2] {
-    let size = [compiled.function.body.blocks.len(), compiled.code.len()].map(usize::to_le_bytes);
-    [compiled.function.name.as_bytes().to_vec(), size.as_flattened().to_vec()]
+/// What tells a function from others: its name, and the text of its instructions.
+fn known_by(compiled: &Compiled) -> [&[u8]; 2] {
+    let function = &compiled.function;
+    let spans = || compiled.code.iter().map(|instr| instr.span);
+    let start = spans().map(|span| span.start).min().unwrap_or_default() as usize;
+    let end = spans().map(|span| span.end).max().unwrap_or_default() as usize;
+    let text = function.source.text.as_bytes().get(start..end).unwrap_or_default();
+    [function.name.as_bytes(), text]
 }
 
 /// Of what of a function an earlier process has made code.

@@ -271,21 +271,19 @@ pub fn has_cache() -> bool {
     cache::is_there()
 }
 
-/// What processes before this one have seen of a function with so many blocks, if they have made code of it. `function`: texts that tell it
-/// from others, more or less.
-pub fn remembered(function: &[impl AsRef<[u8]>], blocks: usize) -> Option<Seen> {
+/// What processes before this one have seen of a function with so many blocks, if they have made code of it. `function`: what tells it from
+/// others.
+pub fn remembered(function: &[&[u8]], blocks: usize) -> Option<Seen> {
     Seen::from_bytes(&cache::get(&ways_of(function))?, blocks)
 }
 
 /// Has those to come know of what of a function code is made.
-pub fn remember(function: &[impl AsRef<[u8]>], seen: &Seen) {
+pub fn remember(function: &[&[u8]], seen: &Seen) {
     cache::put(&ways_of(function), seen.bytes());
 }
 
-fn ways_of(function: &[impl AsRef<[u8]>]) -> cache::Key {
-    let mut parts = vec![b"ways".as_slice()];
-    parts.extend(function.iter().map(AsRef::as_ref));
-    cache::key(&parts)
+fn ways_of(function: &[&[u8]]) -> cache::Key {
+    cache::key(&[&[b"ways".as_slice()], function].concat())
 }
 
 /// What code calls besides its context's helpers: the little that LLVM makes calls of by itself.

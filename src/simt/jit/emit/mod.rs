@@ -57,7 +57,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-use crate::isa::{Compute, Level, approx};
+use crate::isa::{Compute, Level, approx, simd};
 use crate::program::{Body, Register, Role, ShuffleMode};
 
 use super::Pc;
@@ -122,6 +122,9 @@ const LANES: u32 = crate::isa::lanes::WARP as u32;
 /// The name of the function that is made.
 pub const NAME: &str = "margay_kernel";
 
+/// What every CPU of the highest level has.
+const AVX512: &str = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd";
+
 /// CPU features that code for a level may count on, as LLVM writes them.
 pub fn features(level: Level) -> &'static str {
     match level {
@@ -131,23 +134,13 @@ pub fn features(level: Level) -> &'static str {
         Level::Avx512 => {
             static WITH_MORE: OnceLock<String> = OnceLock::new();
             WITH_MORE.get_or_init(|| {
-                let more = MORE_OF_AVX512.iter().filter(|(_, has)| has()).map(|(name, _)| *name);
-                [AVX512].into_iter().chain(more).collect::<Vec<_>>().join(",")
+                let more = simd::more_of_avx512();
+                more.iter()
+                    .fold(AVX512.to_owned(), |all, name| format!("{all},+{name}"))
             })
         }
     }
 }
-/// What every CPU of the level has.
-const AVX512: &str = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd";
-/// What some of its CPUs have, and whether this one does: products of 16 bits with a sum, and counts of bits.
-const MORE_OF_AVX512: &[(&str, fn() -> bool)] = &[
-    ("+avx512vnni", || std::arch::is_x86_feature_detected!("avx512vnni")),
-    ("+avx512vpopcntdq", || {
-        std::arch::is_x86_feature_detected!("avx512vpopcntdq")
-    }),
-    ("+avx512vbmi2", || std::arch::is_x86_feature_detected!("avx512vbmi2")),
-];
-
 /// Lanes of a part.
 pub fn part_lanes(level: Level) -> u32 {
     match level {
