@@ -14,7 +14,7 @@ use crate::program::{
 };
 use crate::ptx::ast::Span;
 use crate::simt::executables::Executables;
-use crate::simt::jit::{self, For, Input, Native, Rows, Seen};
+use crate::simt::jit::{self, Effort, For, Input, Native, Rows, Seen};
 use crate::simt::machine::observe::Watch;
 use crate::simt::machine::shadow;
 use crate::simt::machine::special;
@@ -232,20 +232,9 @@ impl NativeForm {
                 false => seen_of(compiled, generation),
             };
             let all = compile(compiled, rows, For::All, seen.as_ref())?;
-            let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
-            exec.lean = None;
-            exec.native = Some(Compilation {
-                rows,
-                all,
-                seen,
-                strayed: AtomicU64::new(0),
-                some: OnceLock::new(),
-                missed: AtomicU32::new(0),
-                asked: AtomicBool::new(false),
-            });
             // Nobody knows how long that takes.
             self.contest.begin_anew();
-            Some(Arc::new(exec))
+            Some(Executable::of_code(compiled, rows, all, seen))
         });
     }
 
@@ -269,9 +258,14 @@ impl NativeForm {
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
         jit::later(RECALLED, move || {
-            if remembered(&compiled).is_some() && form.asked.fetch_max(1, Ordering::Relaxed) == 0 {
-                form.make(0, &compiled, rows, false);
-            }
+            let Some(before) = remembered(&compiled) else { return };
+            let seen = (before != Seen::all(compiled.function.body.blocks.len())).then_some(before);
+            let input = input_of(&compiled, seen.as_ref());
+            let Ok(all) = jit::make(&compiled.function.name, &input, rows, For::All, Effort::Recall) else {
+                return;
+            };
+            form.asked.fetch_max(1, Ordering::Relaxed);
+            form.made[0].get_or_init(|| Some(Executable::of_code(&compiled, rows, all, seen)));
         });
     }
 
@@ -317,11 +311,11 @@ impl NativeForm {
     #[cold]
     fn weigh(self: &Arc<Self>, time: u64, compiled: &Arc<Compiled>, rows: Rows) {
         let worth = worth(seen_size(compiled));
-        if time > worth {
-            self.ask(0, compiled, rows, false);
-        }
         if self.worth.swap(worth, Ordering::Relaxed) == 0 {
             self.recall(compiled, rows);
+        }
+        if time > worth {
+            self.ask(0, compiled, rows, false);
         }
     }
 
@@ -416,8 +410,7 @@ fn remembered(compiled: &Compiled) -> Option<Seen> {
     jit::remembered(&known_by(compiled), compiled.function.body.blocks.len())
 }
 
-/// Of what code is made: of all, if none. What earlier processes have made code of comes first as it was, since they may have left that in the
-/// cache; it counts as seen from then on.
+/// Of what code is made: of all, if none. What earlier processes have made code of counts as seen.
 fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     let config = config::get();
     let blocks = compiled.function.body.blocks.len();
@@ -435,10 +428,9 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     }
     let before = remembered(compiled);
     let all = Seen::all(blocks);
-    let mut seen = match &before {
-        _ if compiled.code.len() < FEW || generation + 1 == GENERATIONS => all.clone(),
-        Some(before) if generation == 0 => before.clone(),
-        _ => compiled.ways.seen(),
+    let mut seen = match compiled.code.len() < FEW || generation + 1 == GENERATIONS {
+        true => all.clone(),
+        false => compiled.ways.seen(),
     };
     if let Some(before) = &before {
         seen.add(before);
@@ -449,17 +441,20 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     (seen != all).then_some(seen)
 }
 
-fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> Option<Native> {
-    let function = &compiled.function;
-    let input = Input {
-        body: &function.body,
+fn input_of<'a>(compiled: &'a Compiled, seen: Option<&'a Seen>) -> Input<'a> {
+    Input {
+        body: &compiled.function.body,
         starts: &compiled.starts,
         slots: &compiled.slots,
         window: compiled.window,
-        local: function.local,
+        local: compiled.function.local,
         seen,
-    };
-    jit::make(&function.name, &input, rows, whom)
+    }
+}
+
+fn compile(compiled: &Compiled, rows: Rows, whom: For, seen: Option<&Seen>) -> Option<Native> {
+    let (function, input) = (&compiled.function, input_of(compiled, seen));
+    jit::make(&function.name, &input, rows, whom, Effort::Compile)
         .inspect_err(|why| tracing::debug!(kernel = &*function.name, why, "left to the interpreter"))
         .ok()
 }
@@ -572,6 +567,22 @@ impl Executables {
 }
 
 impl Executable {
+    /// With compiled code.
+    fn of_code(compiled: &Arc<Compiled>, rows: Rows, all: Native, seen: Option<Seen>) -> Arc<Executable> {
+        let mut exec = Executable::build(compiled, 1, Operations::of(&Watch::default()));
+        exec.lean = None;
+        exec.native = Some(Compilation {
+            rows,
+            all,
+            seen,
+            strayed: AtomicU64::new(0),
+            some: OnceLock::new(),
+            missed: AtomicU32::new(0),
+            asked: AtomicBool::new(false),
+        });
+        Arc::new(exec)
+    }
+
     fn build(compiled: &Arc<Compiled>, width: u32, machine: &'static Operations) -> Executable {
         let op = |i: &Instr| build_op(i, width, machine);
         let initial: Vec<(Slot, Initial)> = compiled

@@ -191,11 +191,19 @@ pub fn assembly(input: &Input<'_>, rows: Rows, whom: For, level: Level) -> Resul
     Ok(String::from_utf8_lossy(&made).into_owned())
 }
 
+/// What may be done for code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// To take it from the cache.
+    Recall,
+    Compile,
+}
+
 /// Compiles a body.
 ///
 /// # Errors
-/// It is left to the interpreter: there is no compiler, it refuses, or the body is not for it.
-pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Native, String> {
+/// It is left to the interpreter: there is no compiler, it refuses, or the body is not for it; or it is not in the cache, and nothing else may be done.
+pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For, effort: Effort) -> Result<Native, String> {
     let level = Level::current();
     let made = emit::emit(input, &planned(input, rows, level)?, level, whom);
     if made.ir.len() > most_text(whom) {
@@ -214,6 +222,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For) -> Result<Nati
     let key = cache::key(&[library.version().as_bytes(), options.as_bytes(), made.ir.as_bytes()]);
     let (object, kept) = match cache::get(&key) {
         Some(object) => (object, true),
+        None if effort == Effort::Recall => return Err("it is not in the cache".into()),
         None => {
             let object = library.compile_with(&made.ir, features, PASSES, OPTIMISE, Emit::Object);
             let object = object.map_err(|why| defect(name, why))?;
