@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::space::{AddressSpace, Allocation, Kind};
-use super::{PAGE, PAGE_BITS, View};
+use super::{FAR, PAGE, PAGE_BITS, View};
 
 /// Whether accesses are checked to the byte, and not to the page (`MARGAY_CHECK=memory`).
 pub fn exact() -> bool {
@@ -26,6 +26,13 @@ const KNOWN: usize = 8;
 
 thread_local! {
     static LAST: [Cell<Known>; KNOWN] = const {
+        [const { Cell::new(Known { version: 0, map: 0, start: 0, end: 0, bits: 0 }) }; KNOWN]
+    };
+}
+
+thread_local! {
+    /// Stretches of pages that were found.
+    static AROUND: [Cell<Known>; KNOWN] = const {
         [const { Cell::new(Known { version: 0, map: 0, start: 0, end: 0, bits: 0 }) }; KNOWN]
     };
 }
@@ -78,12 +85,10 @@ impl AddressSpace {
     /// Addresses around one of which kernels may touch each byte, with all of `bits`, as far as that is known without going far:
     /// the first of them, and how many there are.
     pub fn around(&self, view: View, address: u64, bits: u8) -> (u64, u64) {
-        /// As many pages in either direction.
-        const FAR: u64 = 1 << 18;
         if !view.contains(address) {
             return self.hosts.around(address, bits);
         }
-        let there = view.around(address, bits);
+        let there = self.pages_around(view, address, bits);
         if !self.exact {
             return there;
         }
@@ -105,6 +110,32 @@ impl AddressSpace {
         let start = found_start.max(first.unwrap_or(page) << PAGE_BITS);
         let end = found_end.min((last.unwrap_or(page) + 1) << PAGE_BITS);
         (start, end - start)
+    }
+
+    /// [`View::around`], which goes from page to page, as often as the address space changes and not as often as somebody asks.
+    fn pages_around(&self, view: View, address: u64, bits: u8) -> (u64, u64) {
+        // Before the map is looked at: what is found while it changes is void when the change counts.
+        let (version, map) = (self.version(), view.map as usize);
+        let is_in = |known: &Known| {
+            (known.version, known.map, known.bits) == (version, map, bits)
+                && (known.start..known.end).contains(&address)
+        };
+        AROUND.with(|all| {
+            if let Some(known) = all.iter().map(Cell::get).find(is_in) {
+                return (known.start, known.end - known.start);
+            }
+            let (start, bytes) = view.around(address, bits);
+            let found = Known {
+                version,
+                map,
+                start,
+                end: start + bytes,
+                bits,
+            };
+            // The newest one comes first, and the oldest one goes.
+            all.iter().fold(found, |newer, known| known.replace(newer));
+            (start, bytes)
+        })
     }
 
     /// The allocation that has an address, and is not the driver's own.

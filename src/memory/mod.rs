@@ -82,6 +82,9 @@ unsafe impl Send for View {}
 // SAFETY: threads that share a view read the same atomics; nothing else is behind the pointer.
 unsafe impl Sync for View {}
 
+/// How many pages are looked at in either direction from an address: eight gigabytes of them.
+const FAR: u64 = 1 << 21;
+
 impl View {
     /// Whether all of `bytes` (at least 1) bytes from `address` are in pages that have all of `bits`.
     #[inline(always)]
@@ -145,11 +148,9 @@ impl View {
         (entry | entry >> EDGE) & (READ | WRITE)
     }
 
-    /// The pages around an address that have all of `bits`, as far as there is no gap and within a gigabyte: where they
+    /// The pages around an address that have all of `bits`, as far as there is no gap and within [`FAR`]: where they
     /// begin, and how many bytes they have; none where the address's own page has not.
     pub fn around(&self, address: u64, bits: u8) -> (u64, u64) {
-        /// As many pages in either direction.
-        const FAR: u64 = 1 << 18;
         let offset = address.wrapping_sub(self.base);
         if offset >= self.len {
             return (0, 0);
