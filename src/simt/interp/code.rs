@@ -253,7 +253,7 @@ impl NativeForm {
 
     /// What an earlier process has made is soon there, by another thread, however little the function has been interpreted.
     fn recall(self: &Arc<Self>, compiled: &Arc<Compiled>, rows: Rows) {
-        if !jit::has_cache() || !may_compile(compiled) {
+        if !jit::has_cache() || !may_compile(compiled) || known_by(compiled).is_none() {
             return;
         }
         let (form, compiled) = (Arc::clone(self), Arc::clone(compiled));
@@ -395,19 +395,19 @@ fn seen_size(compiled: &Compiled) -> usize {
     }
 }
 
-/// What tells a function from others: its name, and the text of its instructions.
-fn known_by(compiled: &Compiled) -> [&[u8]; 2] {
+/// What tells a function from others: its name, and the text of its instructions. `None`: it has none, being made by hand.
+fn known_by(compiled: &Compiled) -> Option<[&[u8]; 2]> {
     let function = &compiled.function;
     let spans = || compiled.code.iter().map(|instr| instr.span);
     let start = spans().map(|span| span.start).min().unwrap_or_default() as usize;
     let end = spans().map(|span| span.end).max().unwrap_or_default() as usize;
-    let text = function.source.text.as_bytes().get(start..end).unwrap_or_default();
-    [function.name.as_bytes(), text]
+    let text = function.source.text.as_bytes().get(start..end)?;
+    (!text.is_empty()).then_some([function.name.as_bytes(), text])
 }
 
 /// Of what of a function an earlier process has made code.
 fn remembered(compiled: &Compiled) -> Option<Seen> {
-    jit::remembered(&known_by(compiled), compiled.function.body.blocks.len())
+    jit::remembered(&known_by(compiled)?, compiled.function.body.blocks.len())
 }
 
 /// Of what code is made: of all, if none. What earlier processes have made code of counts as seen.
@@ -435,8 +435,10 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     if let Some(before) = &before {
         seen.add(before);
     }
-    if before.as_ref() != Some(&seen) {
-        jit::remember(&known_by(compiled), &seen);
+    if before.as_ref() != Some(&seen)
+        && let Some(function) = known_by(compiled)
+    {
+        jit::remember(&function, &seen);
     }
     (seen != all).then_some(seen)
 }
