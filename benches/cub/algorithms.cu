@@ -33,12 +33,13 @@ struct IsThird {
 
 static const char *only = "";
 static size_t count = 16 << 20;
-static bool all_right = true;
+static bool all_right = true, any_run = false;
 
 /// Times `device`, a call of CUB's that asks for memory first, and `host`; `check` says whether they agree.
 template <typename Device, typename Host, typename Check> static void run(const char *name, Device device, Host host, Check check) {
     if (*only && std::strcmp(only, name) != 0)
         return;
+    any_run = true;
     size_t bytes = 0;
     ok(device(nullptr, bytes));
     void *memory;
@@ -64,11 +65,18 @@ template <typename Device, typename Host, typename Check> static void run(const 
 }
 
 int main(int argc, char **argv) {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (std::strcmp(argv[i], "--only") == 0)
-            only = argv[i + 1];
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (std::strcmp(argv[i], "--only") == 0 && *value)
+            only = value;
         else if (std::strcmp(argv[i], "--count") == 0)
-            count = std::strtoull(argv[i + 1], nullptr, 10);
+            count = std::strtoull(value, nullptr, 10);
+        else
+            count = 0;
+        if (count < 100 || count > 1 << 28) {
+            std::fprintf(stderr, "algorithms [--only NAME] [--count N], where N is 100 to 2^28\n");
+            return 2;
+        }
     }
     const int n = int(count);
     std::vector<unsigned> in(count), is(count), expected(count);
@@ -146,5 +154,7 @@ int main(int argc, char **argv) {
                 expected[i] = std::accumulate(&in[i * 100], &in[i * 100] + 100, 0u);
         },
         [&] { return same(b, count / 100); });
-    return all_right ? 0 : 1;
+    if (!any_run)
+        std::fprintf(stderr, "there is no %s\n", only);
+    return all_right && any_run ? 0 : 1;
 }

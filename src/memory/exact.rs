@@ -24,17 +24,21 @@ struct Known {
 /// As many as a kernel has arrays, or nearly.
 const KNOWN: usize = 8;
 
-thread_local! {
-    static LAST: [Cell<Known>; KNOWN] = const {
-        [const { Cell::new(Known { version: 0, map: 0, start: 0, end: 0, bits: 0 }) }; KNOWN]
+impl Known {
+    const NOTHING: Known = Known {
+        version: 0,
+        map: 0,
+        start: 0,
+        end: 0,
+        bits: 0,
     };
 }
 
 thread_local! {
-    /// Stretches of pages that were found.
-    static AROUND: [Cell<Known>; KNOWN] = const {
-        [const { Cell::new(Known { version: 0, map: 0, start: 0, end: 0, bits: 0 }) }; KNOWN]
-    };
+    /// Bytes of allocations, by their addresses.
+    static LAST: [Cell<Known>; KNOWN] = const { [const { Cell::new(Known::NOTHING) }; KNOWN] };
+    /// Stretches of pages, the newest first.
+    static AROUND: [Cell<Known>; KNOWN] = const { [const { Cell::new(Known::NOTHING) }; KNOWN] };
 }
 
 impl AddressSpace {
@@ -132,8 +136,10 @@ impl AddressSpace {
                 end: start + bytes,
                 bits,
             };
-            // The newest one comes first, and the oldest one goes.
-            all.iter().fold(found, |newer, known| known.replace(newer));
+            // The oldest one goes, unless nothing was found.
+            if bytes > 0 {
+                all.iter().fold(found, |newer, known| known.replace(newer));
+            }
             (start, bytes)
         })
     }

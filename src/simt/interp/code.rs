@@ -232,6 +232,9 @@ impl NativeForm {
                 false => seen_of(compiled, generation),
             };
             let all = compile(compiled, rows, For::All, seen.as_ref())?;
+            if !whole {
+                remember(compiled, seen.as_ref());
+            }
             // Nobody knows how long that takes.
             self.contest.begin_anew();
             Some(Executable::of_code(compiled, rows, all, seen))
@@ -410,6 +413,21 @@ fn remembered(compiled: &Compiled) -> Option<Seen> {
     jit::remembered(&known_by(compiled)?, compiled.function.body.blocks.len())
 }
 
+/// Code has been made of what was seen, or of all: processes to come may take it from the cache.
+fn remember(compiled: &Compiled, seen: Option<&Seen>) {
+    let config = config::get();
+    if config.jit == Jit::Always || config.jit_unseen.is_some() {
+        return;
+    }
+    let all = Seen::all(compiled.function.body.blocks.len());
+    let seen = seen.unwrap_or(&all);
+    if let Some(function) = known_by(compiled)
+        && remembered(compiled).as_ref() != Some(seen)
+    {
+        jit::remember(&function, seen);
+    }
+}
+
 /// Of what code is made: of all, if none. What earlier processes have made code of counts as seen.
 fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     let config = config::get();
@@ -426,19 +444,13 @@ fn seen_of(compiled: &Compiled, generation: usize) -> Option<Seen> {
     if config.jit == Jit::Always {
         return None;
     }
-    let before = remembered(compiled);
     let all = Seen::all(blocks);
     let mut seen = match compiled.code.len() < FEW || generation + 1 == GENERATIONS {
         true => all.clone(),
         false => compiled.ways.seen(),
     };
-    if let Some(before) = &before {
-        seen.add(before);
-    }
-    if before.as_ref() != Some(&seen)
-        && let Some(function) = known_by(compiled)
-    {
-        jit::remember(&function, &seen);
+    if let Some(before) = remembered(compiled) {
+        seen.add(&before);
     }
     (seen != all).then_some(seen)
 }

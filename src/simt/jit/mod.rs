@@ -286,7 +286,7 @@ pub fn remembered(function: &[&[u8]], blocks: usize) -> Option<Seen> {
     Seen::from_bytes(&cache::get(&ways_of(function))?, blocks)
 }
 
-/// Has those to come know of what of a function code is made.
+/// Has those to come know of what of a function code was made.
 pub fn remember(function: &[&[u8]], seen: &Seen) {
     cache::put(&ways_of(function), seen.bytes());
 }

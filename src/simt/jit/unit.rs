@@ -7,7 +7,7 @@
 //! What the unit does goes here by words of 16 bits, which are twice as many a vector: a coefficient times a part of the
 //! operand, plus another product, is one instruction (`VPMADDWD`). B has 17 bits, of which a constant is taken away for that
 //! and its product with x added. AVX-512 reads a table of 64 slices by one permutation; AVX2 reads it byte by byte, for all
-//! lanes of a warp at once (`VPSHUFB`).
+//! lanes of a warp at once (`VPSHUFB`). With AVX-512 parts of the square come from tables, too.
 //!
 //! Operands that are rare (zeros, subnormals, infinities, NaN, results out of range) are put right at the end, if there are
 //! any in the warp.

@@ -87,11 +87,11 @@ impl Emit<'_> {
         };
         self.either(address, pair, place, |this, place| {
             let loaded = this.load_from((address, place), pair.size, &[true], &safe);
-            let halves = loaded
-                .into_iter()
-                .next()
-                .map(|both| [false, true].map(|upper| this.half_of(&both, upper)));
-            this.write_loaded(halves.map(Vec::from).unwrap_or_default(), element, dst);
+            let [both] = &loaded[..] else {
+                unreachable!("one element is wanted")
+            };
+            let halves = [false, true].map(|upper| this.half_of(both, upper));
+            this.write_loaded(halves.into(), element, dst);
         });
         self.behind(done);
         true

@@ -161,10 +161,7 @@ impl Emit<'_> {
         let form = self.form();
         let ty = form.int(32);
         let low = form.constant(32, u64::from(LANES - 1));
-        let bounds = match constant {
-            Some(_) => None,
-            None => Some(self.lanes_of(c, false)),
-        };
+        let bounds = constant.ok_or_else(|| self.lanes_of(c, false));
         let by = self.lanes_of(b, false);
         let values = self.lanes_of(a, false);
         let (mut results, mut found) = (Vec::new(), Vec::new());
@@ -172,8 +169,8 @@ impl Emit<'_> {
             let lanes = self.lane_numbers(part);
             // The formula of `isa::shuffle`: the last lane that may be asked for (the first one, for `up`), and, for `idx`, the first
             // lane of the segment and what is not its bits.
-            let (most, least, outside) = match (constant, &bounds) {
-                (None, Some(bounds)) => {
+            let (most, least, outside) = match &bounds {
+                Err(bounds) => {
                     let text = &mut self.text;
                     let segment = text.binary("lshr", &ty, &bounds[part], &form.constant(32, 8));
                     let segment = text.binary("and", &ty, &segment, &low);
@@ -182,8 +179,7 @@ impl Emit<'_> {
                     let clamp = text.binary("and", &ty, &bounds[part], &outside);
                     (text.binary("or", &ty, &least, &clamp), least, outside)
                 }
-                (c, _) => {
-                    let c = c.unwrap_or_default();
+                Ok(c) => {
                     let (clamp, segment) = (c & (LANES - 1), c >> 8 & (LANES - 1));
                     let each = |f: &dyn Fn(u32) -> u32| {
                         let first = part as u32 * self.lanes;

@@ -191,7 +191,7 @@ impl Emit<'_> {
                 let columns: Vec<String> = values.iter().map(|values| values[part].clone()).collect();
                 match (size, count) {
                     (4, _) => self.transposed(columns, false),
-                    _ => self.rows_of_pairs(&columns),
+                    _ => self.transposed_pairs(&columns),
                 }
             })
             .collect();
@@ -216,25 +216,7 @@ impl Emit<'_> {
         });
     }
 
-    /// Pairs of double words, of which the one vector has the first and the other one the second: those of even lanes, and of odd ones.
-    fn rows_of_pairs(&mut self, columns: &[String]) -> Vec<String> {
-        let (lanes, ty) = (self.lanes, self.form().int(64));
-        let rows = (0..2).map(|row| {
-            let order: Vec<String> = (0..lanes)
-                .step_by(2)
-                .flat_map(|lane| [lane + row, lane + row + lanes].map(|at| format!("i32 {at}")))
-                .collect();
-            self.text.value(format!(
-                "shufflevector {ty} {}, {ty} {}, <{lanes} x i32> <{}>",
-                columns[0],
-                columns[1],
-                order.join(", ")
-            ))
-        });
-        rows.collect()
-    }
-
-    /// The first and the second words of pairs of double words.
+    /// The first and the second words of pairs of double words; or, for that is its own inverse, the pairs of even lanes and of odd ones.
     fn transposed_pairs(&mut self, rows: &[String]) -> Vec<String> {
         let (lanes, ty) = (self.lanes, self.form().int(64));
         let columns = (0..2).map(|word| {
