@@ -137,6 +137,29 @@ impl View {
         all == bits
     }
 
+    /// Whether all of `bytes` bytes (at least 1, at most a page's) from each place are in pages that have all of `bits`. Places
+    /// are what these numbers have `by` more.
+    #[inline(always)]
+    pub fn check_rows(&self, places: &[u64], by: u64, bytes: u64, bits: u8) -> bool {
+        if bytes.wrapping_sub(1) >= PAGE {
+            return false;
+        }
+        let mut all = bits;
+        for place in places {
+            let offset = place.wrapping_add(by).wrapping_sub(self.base);
+            if offset >= self.len {
+                return false;
+            }
+            let (first, last) = (offset >> PAGE_BITS, (offset + bytes - 1) >> PAGE_BITS);
+            // SAFETY: `first` and `last` are at most the number of pages of the arena, and the map has one more.
+            all &= unsafe {
+                (*self.map.add(first as usize)).load(Ordering::Relaxed)
+                    & (*self.map.add(last as usize)).load(Ordering::Relaxed)
+            };
+        }
+        all == bits
+    }
+
     /// What kernels may do with some byte at least of the page at an address.
     pub fn rights(&self, address: u64) -> u8 {
         let offset = address.wrapping_sub(self.base);

@@ -43,8 +43,9 @@ const PARAMETER_ALIGNMENT: usize = 128;
 #[repr(align(128))]
 struct ParameterLine(#[expect(dead_code, reason = "kernels read it by address")] [u8; PARAMETER_ALIGNMENT]);
 
-/// Register windows of a bundle should stay in the first-level cache; wider bundles of fat kernels run narrower.
-const WINDOW_BUDGET: u32 = 40 << 10;
+/// Register windows of a bundle should stay in the second-level cache: what choosing an instruction costs, which a wider
+/// bundle spreads over more lanes, is as much as computing four warps, and what comes from that cache comes ahead of its use.
+const WINDOW_BUDGET: u32 = 160 << 10;
 /// How long the caller works alone before it asks for help: waking a thread costs more than a small grid.
 const ALONE: Duration = Duration::from_micros(8);
 /// Frames that a chain of calls may have.

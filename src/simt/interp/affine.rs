@@ -1,8 +1,8 @@
 //! Values that follow the lane's number, computed for a bundle as it enters a block ([`super::compile::values`]).
 
 use super::compile::values::{Affine, Op, Source, Step, ValueId};
-use crate::isa::Compare;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
+use crate::isa::{Compare, Level};
 
 use super::code::Executable;
 use crate::simt::machine::{LANES, Line as Value, MAX_RUNS};
@@ -92,7 +92,19 @@ impl Values {
             }
         }
         // SAFETY: `regs` is a window of `exec`, from which the steps come.
-        unsafe { values.steps(&affine.once, regs) }.ok().map(|()| values)
+        unsafe { values.steps(&affine.once, regs) }.ok()?;
+        values.look_at_bases(&affine.bases_once);
+        Some(values)
+    }
+
+    /// Looks at the bases of values of which addresses are made.
+    #[inline(always)]
+    fn look_at_bases(&mut self, of: &[ValueId]) {
+        let all = self.warps as usize * WARP;
+        let runs = (all / self.runs.0).max(1);
+        for &value in of {
+            self.values[usize::from(value)].look_at_bases(runs);
+        }
     }
 
     /// Computes what depends on the block; `false` if this block has to do without.
@@ -100,13 +112,47 @@ impl Values {
     /// # Safety
     /// As for [`Values::new`].
     pub unsafe fn enter(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
+        // SAFETY: the caller's; the CPU has the level.
+        unsafe {
+            match Level::current() {
+                Level::Avx512 => self.enter_avx512(affine, ctaid, regs),
+                Level::Avx2 => self.enter_avx2(affine, ctaid, regs),
+                Level::Baseline => self.enter_by(affine, ctaid, regs),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Values::new`]; the CPU has these features.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn enter_avx512(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.enter_by(affine, ctaid, regs) }
+    }
+
+    /// # Safety
+    /// As for [`Values::new`]; the CPU has these features.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn enter_avx2(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.enter_by(affine, ctaid, regs) }
+    }
+
+    /// # Safety
+    /// As for [`Values::new`].
+    #[inline(always)]
+    unsafe fn enter_by(&mut self, affine: &Affine, ctaid: [u32; 3], regs: *mut u8) -> bool {
         for (source, value) in affine.sources.iter().zip(&mut self.values) {
             if let Source::Ctaid(axis) = *source {
                 value.base = [u64::from(ctaid[usize::from(axis)]); MAX_RUNS];
             }
         }
         // SAFETY: `regs` is a window of the code from which the steps come.
-        unsafe { self.steps(&affine.each, regs) }.is_ok()
+        if unsafe { self.steps(&affine.each, regs) }.is_err() {
+            return false;
+        }
+        self.look_at_bases(&affine.bases_each);
+        true
     }
 
     /// A value in a lane of the bundle; of one of 32 bits the lower ones count.
@@ -121,6 +167,7 @@ impl Values {
 
     /// # Safety
     /// As for [`Values::new`].
+    #[inline(always)]
     unsafe fn steps(&mut self, steps: &[Step], regs: *mut u8) -> Result<(), Wraps> {
         // SAFETY: `regs` is what the caller vouches for.
         unsafe {
@@ -174,7 +221,7 @@ impl Values {
                 }
                 Op::Widen { signed } => {
                     for (r, base) in base.iter_mut().enumerate().take(runs) {
-                        *base = ends(a, r, lanes, signed, false)?.0 as u64;
+                        *base = ends((a.base[r], a.step), lanes, signed, false)?.0 as u64;
                     }
                     by = i64::from(a.step as u32 as i32) as u64;
                 }
@@ -210,16 +257,22 @@ impl Values {
                 } => {
                     let mut words = [0u32; MAX_WARPS];
                     for r in 0..runs {
-                        let ends_of = ends(a, r, lanes, signed, wide)?;
-                        let (y, _) = ends(&Value { step: 0, ..*b }, r, lanes, signed, wide)?;
+                        let (first, last) = ends((a.base[r], a.step), lanes, signed, wide)?;
+                        let (y, _) = ends((b.base[r], 0), 1, signed, wide)?;
+                        let by = if wide {
+                            a.step as i64
+                        } else {
+                            i64::from(a.step as u32 as i32)
+                        };
+                        let holds = holds(relation, (first, last), by, y, lanes as i64);
                         if RUNS == 1 {
                             for (at, word) in words.iter_mut().enumerate().take(all / WARP) {
-                                *word = compare(relation, ends_of, y, lanes, at * WARP);
+                                *word = holds.word((at * WARP) as i64);
                             }
                         } else {
                             let (word, shift) = (r * lanes / WARP, r * lanes % WARP);
                             let part = u32::MAX >> (WARP - lanes);
-                            words[word] |= (compare(relation, ends_of, y, lanes, 0) & part) << shift;
+                            words[word] |= (holds.word(0) & part) << shift;
                         }
                     }
                     for (at, word) in words.iter().enumerate().take(all / WARP) {
@@ -237,16 +290,14 @@ impl Values {
     }
 }
 
-/// The first and the last number of run `r` of that many lanes, if those between lie on the line. Unsigned numbers of
-/// 64 bits come less 2^63: in the same order.
+/// The first and the last number of a run of that many lanes, of which this is the first and what each has more than the one
+/// before, if those between lie on the line. Unsigned numbers of 64 bits come less 2^63: in the same order.
 #[inline(always)]
-fn ends(value: &Value, r: usize, lanes: usize, signed: bool, wide: bool) -> Result<(i64, i64), Wraps> {
-    let (base, steps) = (value.base[r], lanes as i64 - 1);
+fn ends((base, step): (u64, u64), lanes: usize, signed: bool, wide: bool) -> Result<(i64, i64), Wraps> {
+    let steps = lanes as i64 - 1;
     if wide {
         let first = if signed { base as i64 } else { (base ^ 1 << 63) as i64 };
-        let last = (value.step as i64)
-            .checked_mul(steps)
-            .and_then(|all| first.checked_add(all));
+        let last = (step as i64).checked_mul(steps).and_then(|all| first.checked_add(all));
         return last.map(|last| (first, last)).ok_or(Wraps);
     }
     let (first, range) = if signed {
@@ -254,7 +305,7 @@ fn ends(value: &Value, r: usize, lanes: usize, signed: bool, wide: bool) -> Resu
     } else {
         (i64::from(base as u32), 0..=i64::from(u32::MAX))
     };
-    let last = first + i64::from(value.step as u32 as i32) * steps;
+    let last = first + i64::from(step as u32 as i32) * steps;
     if range.contains(&last) {
         Ok((first, last))
     } else {
@@ -262,16 +313,56 @@ fn ends(value: &Value, r: usize, lanes: usize, signed: bool, wide: bool) -> Resu
     }
 }
 
-/// Bits of 32 lanes from lane `from` of a run of `lanes` that goes evenly from one end to the other.
+/// The lanes of a run in which a comparison holds: those from one lane to before another, or all others.
+struct Holds {
+    from: i64,
+    to: i64,
+    others: bool,
+}
+
+impl Holds {
+    /// The bits of 32 lanes from lane `first` of the run on.
+    #[inline(always)]
+    fn word(&self, first: i64) -> u32 {
+        let below = |lane: i64| ((1u64 << (lane - first).clamp(0, WARP as i64)) - 1) as u32;
+        let between = below(self.to) & !below(self.from);
+        if self.others { !between } else { between }
+    }
+}
+
+/// Where numbers that go evenly from `first` to `last` by `step`, in so many lanes, are to `y` as a relation says.
 #[inline(always)]
-fn compare(relation: Compare, (first, last): (i64, i64), y: i64, lanes: usize, from: usize) -> u32 {
-    let holds = |x: i64| match relation {
-        Compare::Eq => x == y,
-        Compare::Ne => x != y,
-        Compare::Lt => x < y,
-        Compare::Le => x <= y,
-        Compare::Gt => x > y,
-        Compare::Ge => x >= y,
+fn holds(relation: Compare, (first, last): (i64, i64), step: i64, y: i64, lanes: i64) -> Holds {
+    // Lanes whose numbers are less than `y`, and those that have it, as the numbers rise; where they fall, those that
+    // are more.
+    let (low, high) = (first.min(last), first.max(last));
+    let (before, equal) = if y < low {
+        (0, 0)
+    } else if y > high {
+        (lanes, 0)
+    } else if step == 0 {
+        (0, lanes)
+    } else {
+        // Both are on the line between its ends, whose distance is a number of 64 bits.
+        let (distance, each) = ((y - first).unsigned_abs(), step.unsigned_abs());
+        let (whole, rest) = match each {
+            1 => (distance, 0),
+            _ => (distance / each, distance % each),
+        };
+        (whole as i64 + i64::from(rest != 0), i64::from(rest == 0))
+    };
+    // One that falls is above `y` first.
+    let (less, more) = match step < 0 && (low..=high).contains(&y) {
+        false => ((0, before), (before + equal, lanes)),
+        true => ((before + equal, lanes), (0, before)),
+    };
+    let ((from, to), others) = match relation {
+        Compare::Eq => ((before, before + equal), false),
+        Compare::Ne => ((before, before + equal), true),
+        Compare::Lt => (less, false),
+        Compare::Le => (more, true),
+        Compare::Gt => (more, false),
+        Compare::Ge => (less, true),
         Compare::Equ
         | Compare::Neu
         | Compare::Ltu
@@ -281,13 +372,48 @@ fn compare(relation: Compare, (first, last): (i64, i64), y: i64, lanes: usize, f
         | Compare::Num
         | Compare::Nan => unreachable!("integers are always ordered"),
     };
-    let (low, high) = (first.min(last), first.max(last));
-    // One answer for all where the line stays on one side.
-    if high < y || low > y || low == high {
-        return if holds(first) { u32::MAX } else { 0 };
+    Holds { from, to, others }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_compared_as_its_lanes_are() {
+        type Holds = fn(&i64, &i64) -> bool;
+        let relations: [(Compare, Holds); 6] = [
+            (Compare::Eq, i64::eq),
+            (Compare::Ne, i64::ne),
+            (Compare::Lt, i64::lt),
+            (Compare::Le, i64::le),
+            (Compare::Gt, i64::gt),
+            (Compare::Ge, i64::ge),
+        ];
+        let edges = [i64::MIN, i64::MIN + 9, -100, 0, 7, i64::MAX - 1000, i64::MAX];
+        for (lanes, step, first) in [8, 16, 32, 64]
+            .into_iter()
+            .flat_map(|lanes| [-17, -2, -1, 0, 1, 2, 3, 4096].map(|step| (lanes, step)))
+            .flat_map(|(lanes, step)| edges.map(|first| (lanes, step, first)))
+        {
+            let Ok((from, to)) = ends((first as u64, step as u64), lanes, true, true) else {
+                continue;
+            };
+            let line: Vec<i64> = (0..lanes as i64).map(|lane| first + step * lane).collect();
+            assert_eq!((from, to), (line[0], line[lanes - 1]));
+            let near = line.iter().flat_map(|x| [x.saturating_sub(1), *x, x.saturating_add(1)]);
+            for y in near.chain(edges) {
+                for (relation, holds_of) in relations {
+                    let found = holds(relation, (from, to), step, y, lanes as i64);
+                    for at in (0..lanes).step_by(WARP) {
+                        let word = found.word(at as i64);
+                        for (lane, x) in line[at..].iter().enumerate().take(WARP) {
+                            let what = (relation, x, y, step);
+                            assert_eq!(word >> lane & 1 == 1, holds_of(x, &y), "{what:?} {at} {lane}");
+                        }
+                    }
+                }
+            }
+        }
     }
-    let step = last.wrapping_sub(first) / (lanes as i64 - 1);
-    (0..WARP).fold(0, |bits, lane| {
-        bits | u32::from(holds(first + step * (from + lane) as i64)) << lane
-    })
 }

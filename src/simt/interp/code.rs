@@ -66,6 +66,9 @@ pub enum Code {
         waits: bool,
         /// The block of the function that ends with it.
         block: u32,
+        /// What it jumps over is short, and nothing but computing and weak accesses: where lanes part here, some do that while the
+        /// others wait, and they go on together.
+        skips: bool,
     },
     BranchIndexed {
         index: Slot,
@@ -613,6 +616,7 @@ impl Executable {
             .collect();
         let mut code: Vec<Op> = compiled.code.iter().map(op).collect();
         count_plain(&mut code);
+        find_skips(&mut code);
         let window = compiled.window * width;
         let kept = keep_recent(&mut code, window);
         let mut exec = Executable {
@@ -688,6 +692,7 @@ impl Executable {
             })
             .collect();
         count_plain(&mut code);
+        find_skips(&mut code);
         // No more than the form itself has: of the same windows.
         keep_recent(&mut code, compiled.window * width);
         let mut affine = affine.clone();
@@ -772,7 +777,13 @@ fn build_op(instr: &Instr, width: u32, machine: &Operations) -> Op {
             return Op {
                 guard,
                 plain: 0,
-                code: Code::Branch { target, waits, block },
+                code: Code::Branch {
+                    target,
+                    waits,
+                    block,
+                    // Found once the code is there.
+                    skips: false,
+                },
             };
         }
         What::BranchIndexed { index, targets } => {
@@ -925,5 +936,35 @@ fn count_plain(code: &mut [Op]) {
         let is_plain = op.guard.offset == NONE && matches!(op.code, Code::Lane { .. });
         after = if is_plain { after.saturating_add(1) } else { 0 };
         op.plain = after;
+    }
+}
+
+/// Instructions that a branch jumps over at most, for them to be short.
+const SHORT: usize = 16;
+
+/// Finds branches that jump over a few instructions after which everybody is together again.
+fn find_skips(code: &mut [Op]) {
+    let is_simple = |op: &Op| match &op.code {
+        Code::Lane { .. } => true,
+        Code::Load { mem, .. } | Code::Store { mem, .. } => mem.ordering == Strength::Weak,
+        Code::Inspected(_)
+        | Code::Atomic { .. }
+        | Code::Branch { .. }
+        | Code::BranchIndexed { .. }
+        | Code::BarrierAll { .. }
+        | Code::Call(_)
+        | Code::Shadow { .. }
+        | Code::Within { .. }
+        | Code::Return
+        | Code::Exit
+        | Code::Rare(_) => false,
+    };
+    for pc in 0..code.len() {
+        let (before, after) = code.split_at_mut(pc + 1);
+        if let Code::Branch { target, skips, .. } = &mut before[pc].code
+            && let Some(over) = (*target as usize).checked_sub(pc + 1)
+        {
+            *skips = over <= SHORT && after[..over].iter().all(is_simple);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The loop: a fragment's instructions one after the other, until it meets another one, waits, or has had its share.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -305,9 +306,15 @@ impl Bundle {
             if op.guard.offset != NONE {
                 // SAFETY: the guard is a predicate slot of `exec`, in whose window the fragment runs.
                 let taken = unsafe { guarded(cx.regs, op, &own) };
-                if let Code::Branch { target, waits, block } = op.code {
+                if let Code::Branch {
+                    target,
+                    waits,
+                    block: number,
+                    skips,
+                } = op.code
+                {
                     if taken == own.lanes {
-                        ways.note(block, jit::JUMPED);
+                        ways.note(number, jit::JUMPED);
                         if waits && std::mem::take(&mut looked) {
                             pay(&mut share);
                         }
@@ -316,12 +323,29 @@ impl Bundle {
                             break Stop::Meets;
                         }
                     } else if taken == [0; MAX_WARPS] {
-                        ways.note(block, jit::PASSED);
+                        ways.note(number, jit::PASSED);
                         pc += 1;
                     } else {
                         let mut warps = taken.iter().zip(&own.lanes);
                         let parted = warps.any(|(taken, all)| *taken != 0 && taken != all);
-                        ways.note(block, jit::JUMPED | jit::PASSED | if parted { jit::PARTED } else { 0 });
+                        ways.note(number, jit::JUMPED | jit::PASSED | if parted { jit::PARTED } else { 0 });
+                        let over = i64::from(target) - i64::from(pc) - 1;
+                        if skips && target <= limit && over <= share && turn > 1 && block.env.schedule().is_none() {
+                            share -= over;
+                            for (lanes, taken) in cx.mask.lanes.iter_mut().zip(taken) {
+                                *lanes &= !taken;
+                            }
+                            narrowed = true;
+                            // SAFETY: these are instructions of `exec`, in whose window the fragment runs.
+                            match unsafe { run_over(code, pc + 1..target, &mut cx) } {
+                                Ok(()) => pc = target,
+                                Err(at) => {
+                                    pc = at;
+                                    break Stop::Fault;
+                                }
+                            }
+                            continue;
+                        }
                         if waits && std::mem::take(&mut looked) {
                             pay(&mut share);
                         }
@@ -533,6 +557,43 @@ impl Bundle {
         }
         Stop::Moved
     }
+}
+
+/// Runs what a branch jumps over ([`Code::Branch`]) for the lanes of `cx` that have not jumped.
+///
+/// # Errors
+/// The instruction of a fault, which `cx` has.
+///
+/// # Safety
+/// The instructions are those of the code in whose window the lanes run.
+unsafe fn run_over(code: &[Op], over: Range<Pc>, cx: &mut Cx<'_>) -> Result<(), Pc> {
+    let own = cx.mask;
+    for pc in over {
+        let op = &code[pc as usize];
+        cx.mask.lanes = own.lanes;
+        if op.guard.offset != NONE {
+            // SAFETY: the guard is a predicate slot of the window in which the lanes run.
+            cx.mask.lanes = unsafe { guarded(cx.regs, op, &own) };
+            if cx.mask.lanes == [0; MAX_WARPS] {
+                continue;
+            }
+        }
+        // SAFETY: operands and accesses have slots of that window (`compile/check.rs`).
+        let good = unsafe {
+            match &op.code {
+                Code::Lane { kernel, operands } => {
+                    (kernel.masked)(cx.regs, operands, &cx.mask);
+                    true
+                }
+                Code::Load { run, mem } | Code::Store { run, mem } => run(cx, mem),
+                _ => unreachable!("branches skip nothing else"),
+            }
+        };
+        if !good {
+            return Err(pc);
+        }
+    }
+    Ok(())
 }
 
 /// Lanes of `own` in which an instruction's guard holds.

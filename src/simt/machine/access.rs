@@ -816,8 +816,14 @@ pub(super) unsafe fn near(
     direction: Direction,
     out: &mut Distances,
 ) -> Option<u64> {
-    // SAFETY: the caller vouches for the register.
+    // SAFETY: the caller vouches for the register; values are there where the operation names one.
     unsafe {
+        if op.affine != NONE
+            && cx.run >= WARP
+            && let Some(place) = on_a_line(cx, op, w, active, bytes, direction, out)
+        {
+            return Some(place);
+        }
         match (op.space, op.narrow) {
             (Space::Shared, true) => in_window(cx, op, w, active, bytes, out),
             (Space::Generic | Space::Global | Space::Const, false) if op.register != NONE => {
@@ -833,6 +839,49 @@ pub(super) unsafe fn near(
 #[inline(always)]
 pub(super) fn warp() -> usize {
     std::hint::black_box(WARP).min(WARP)
+}
+
+/// As [`near`], of lanes whose addresses are base and step: what their ends may, all between them may.
+///
+/// # Safety
+/// `op` names a value that follows the lane's number through whole warps, and the bundle has computed it.
+#[inline(always)]
+unsafe fn on_a_line(
+    cx: &Cx<'_>,
+    op: &MemOp,
+    w: usize,
+    active: u32,
+    bytes: u64,
+    direction: Direction,
+    out: &mut Distances,
+) -> Option<u64> {
+    // SAFETY: the caller vouches for the value.
+    let (first, step) = unsafe { lines::line(cx, op, w) };
+    if step >= lines::FAR {
+        return None;
+    }
+    let low = active.trailing_zeros() % WARP as u32;
+    let range = step * u64::from(31 - active.leading_zeros() % WARP as u32 - low);
+    let from = first.wrapping_add(step * u64::from(low));
+    let block = cx.block;
+    let place = match (op.space, op.narrow) {
+        (Space::Shared, true) => {
+            let start = (op.offset as u32).wrapping_sub(block.shared_start());
+            let from = u64::from((from as u32).wrapping_add(start));
+            (from + range + bytes <= u64::from(block.shared_bytes)).then_some(block.shared + from)
+        }
+        (Space::Generic | Space::Global | Space::Const, false) => {
+            let from = from.wrapping_add(op.offset as u64);
+            all_allowed(block.view, from, range + bytes, direction.bits()).then_some(from)
+        }
+        _ => None,
+    }?;
+    let lanes = warp();
+    for (i, at) in out[..lanes].iter_mut().enumerate() {
+        // Lanes that take no part are where the first one is that does.
+        *at = (step as u32).wrapping_mul((i as u32).wrapping_sub(low)) & (active >> i & 1).wrapping_neg();
+    }
+    ((place | step) & (bytes - 1) == 0).then_some(place)
 }
 
 /// As [`near`], from the start of the block's own shared window.
@@ -854,17 +903,19 @@ unsafe fn in_window(cx: &Cx<'_>, op: &MemOp, w: usize, active: u32, bytes: u64, 
         values = &on_a_line;
     }
     let lanes = warp();
-    // Alignment is that of the address, not of the distance.
-    let (mut high, mut all) = (0, block.shared as u32);
+    let Some(last) = block.shared_bytes.checked_sub(bytes as u32) else {
+        return None;
+    };
+    // What says that a lane may not: its highest bit if it is beyond the last place that there is, for the window has less than
+    // 2^31 bytes, and those lower ones that it is not aligned by.
+    let mut wrong = 0;
     for (i, (at, value)) in out[..lanes].iter_mut().zip(&values[..lanes]).enumerate() {
         *at = value.wrapping_add(start);
         // Lanes that take no part are where the window begins.
         *at &= (active >> i & 1).wrapping_neg();
-        high = high.max(*at);
-        all |= *at;
+        wrong |= ((*at | last.wrapping_sub(*at)) & 1 << 31) | (*at & (bytes as u32 - 1));
     }
-    let good = u64::from(high) + bytes <= u64::from(block.shared_bytes) && u64::from(all) & (bytes - 1) == 0;
-    good.then_some(block.shared)
+    (wrong == 0 && block.shared & (bytes - 1) == 0).then_some(block.shared)
 }
 
 /// How far lanes may be from each other for one look at all between them.

@@ -88,6 +88,26 @@ pub const MAX_RUNS: usize = LANES / SHORTEST_RUN;
 pub struct Line {
     pub base: [u64; MAX_RUNS],
     pub step: u64,
+    /// Of an address, the least and the greatest base of the runs that there are.
+    pub low: u64,
+    pub high: u64,
+    /// The bits of what any base of them has more than the first one: all are multiples of a power of two if one of them is, and
+    /// these bits are.
+    pub spread: u64,
+}
+
+impl Line {
+    /// Looks at the bases of so many runs, for whoever makes addresses of them.
+    #[inline(always)]
+    pub fn look_at_bases(&mut self, runs: usize) {
+        let bases = &self.base[..runs];
+        let (mut low, mut high, mut spread) = (u64::MAX, 0, 0);
+        for &base in bases {
+            (low, high) = (low.min(base), high.max(base));
+            spread |= base.wrapping_sub(bases[0]);
+        }
+        (self.low, self.high, self.spread) = (low, high, spread);
+    }
 }
 
 /// Lanes of a bundle, with what an operation needs to know of them.

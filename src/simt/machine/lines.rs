@@ -5,7 +5,7 @@
 //! are read by has rows of 16 lanes, or of 8, that lie side by side or name one place together.
 
 use crate::isa::Cpu;
-use crate::isa::lanes::WARP;
+use crate::isa::lanes::{MAX_WARPS, WARP};
 use crate::program::Space;
 
 use super::access::{self, Lanes, MemOp};
@@ -69,97 +69,89 @@ pub(super) fn in_pieces(cx: &Cx<'_>, op: &MemOp) -> bool {
     op.affine != NONE && cx.run <= WARP
 }
 
-/// Where the lanes of a bundle may touch memory: `count` pieces of as many lanes each, from a place on by the same step.
-struct Pieces {
-    first: [u64; MAX_RUNS],
-    count: usize,
+/// Where the lanes of a bundle may touch memory: pieces of as many lanes each, from a place on by the same step.
+#[derive(Clone, Copy)]
+struct Pieces<'a> {
+    /// Where each piece begins is so much more than its number here.
+    bases: &'a [u64],
+    by: u64,
     step: u64,
 }
 
-impl Pieces {
-    /// To be filled in where they lie: as a result they would be copied.
-    const NONE: Pieces = Pieces {
-        first: [0; MAX_RUNS],
-        count: 0,
-        step: 0,
-    };
+impl Pieces<'_> {
+    /// Where piece `piece` begins.
+    #[inline(always)]
+    fn first(&self, piece: usize) -> u64 {
+        self.bases[piece].wrapping_add(self.by)
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.bases.len()
+    }
 }
 
 /// Steps beyond which lanes are looked at one by one.
-const FAR: u64 = 1 << 12;
+pub(super) const FAR: u64 = 1 << 12;
 /// Pieces that are so near each other are checked as one range.
 const NEAR: u64 = 1 << 14;
-/// Places that are computed at a time, by vectors.
-const AT_ONCE: usize = 8;
 
-/// The place of each base, and of all: the lowest, the highest, and the bits that any has.
-#[inline(always)]
-fn places(first: &mut [u64], bases: &[u64], place: impl Fn(u64) -> u64) -> (u64, u64, u64) {
-    let (mut low, mut high, mut all) = ([u64::MAX; AT_ONCE], [0; AT_ONCE], [0; AT_ONCE]);
-    let (firsts, first) = first.as_chunks_mut::<AT_ONCE>();
-    let (chunks, bases) = bases.as_chunks::<AT_ONCE>();
-    for (first, base) in firsts.iter_mut().zip(chunks) {
-        for i in 0..AT_ONCE {
-            first[i] = place(base[i]);
-            (low[i], high[i], all[i]) = (low[i].min(first[i]), high[i].max(first[i]), all[i] | first[i]);
-        }
-    }
-    for (i, (first, base)) in first.iter_mut().zip(bases).enumerate() {
-        *first = place(*base);
-        (low[i], high[i], all[i]) = (low[i].min(*first), high[i].max(*first), all[i] | *first);
-    }
-    let least = low.into_iter().fold(u64::MAX, u64::min);
-    let most = high.into_iter().fold(0, u64::max);
-    (least, most, all.into_iter().fold(0, |all, bits| all | bits))
-}
-
-/// Forms and checks the addresses of all lanes, `bytes` (a power of two) from each; `false`: the long way has to look.
+/// Forms and checks the addresses of all lanes, `bytes` (a power of two) from each; `None`: the long way has to look. What the
+/// runs' bases come to was found when they were computed ([`Line::look_at_bases`]), so that there is little to do for each access.
 ///
 /// # Safety
 /// As for [`line`].
 #[inline(always)]
-unsafe fn find(cx: &Cx<'_>, op: &MemOp, bytes: u64, direction: Direction, pieces: &mut Pieces) -> bool {
+unsafe fn find<'a>(
+    cx: &Cx<'a>,
+    op: &MemOp,
+    bytes: u64,
+    direction: Direction,
+    of_warps: &'a mut [u64; MAX_WARPS],
+) -> Option<Pieces<'a>> {
     // SAFETY: the caller vouches for the value.
     let value = unsafe { value(cx, op) };
-    let lanes = cx.run.min(WARP);
+    let (lanes, warps) = (cx.run.min(WARP), cx.mask.warps as usize);
     let step = value.step & cut(op);
     if step >= FAR {
-        return false;
+        return None;
     }
-    (pieces.count, pieces.step) = (cx.mask.warps as usize * WARP / lanes, step);
-    let first = &mut pieces.first[..pieces.count];
-    let mut of_warps = [0; MAX_RUNS];
-    let mut bases = &value.base;
-    if cx.run > WARP {
+    let (bases, range) = if cx.run > WARP {
         // One run, warp by warp.
-        for (warp, base) in of_warps[..first.len()].iter_mut().enumerate() {
-            *base = value.base[0].wrapping_add(step * (warp * WARP) as u64);
+        let by = step * WARP as u64;
+        for (warp, base) in of_warps.iter_mut().enumerate() {
+            *base = value.base[0].wrapping_add(by * warp as u64);
         }
-        bases = &of_warps;
-    }
-    let bases = &bases[..first.len()];
+        (&of_warps[..warps], by * (warps as u64 - 1))
+    } else {
+        (&value.base[..warps * WARP / lanes], value.high - value.low)
+    };
     let extent = step * (lanes as u64 - 1) + bytes;
     let block = cx.block;
-    let (good, all) = match (op.space, op.narrow) {
+    let (good, least) = match (op.space, op.narrow) {
         (Space::Shared, true) => {
             let start = (op.offset as u32).wrapping_sub(block.shared_start());
-            let window = block.shared;
-            let place = |base: u64| window + u64::from((base as u32).wrapping_add(start));
-            let (_, high, all) = places(first, bases, place);
-            (high - window + extent <= u64::from(block.shared_bytes), all)
+            let from = u64::from((value.low as u32).wrapping_add(start));
+            let good = range < u64::from(block.shared_bytes) && from + range + extent <= u64::from(block.shared_bytes);
+            (good, block.shared + from)
         }
         (Space::Generic | Space::Global | Space::Const, false) => {
-            let (low, high, all) = places(first, bases, |base| base.wrapping_add(op.offset as u64));
-            let may = |from: u64, bytes: u64| access::all_allowed(block.view, from, bytes, direction.bits());
-            let good = match high - low < NEAR {
-                true => may(low, high - low + extent),
-                false => first.iter().all(|&first| may(first, extent)),
+            let least = value.low.wrapping_add(op.offset as u64);
+            let (bits, by) = (direction.bits(), least.wrapping_sub(value.low));
+            let may = |from: u64, bytes: u64| access::all_allowed(block.view, from, bytes, bits);
+            let good = match range < NEAR {
+                true => may(least, range + extent),
+                false => {
+                    block.view.check_rows(bases, by, extent, bits)
+                        || bases.iter().all(|base| may(base.wrapping_add(by), extent))
+                }
             };
-            (good, all)
+            (good, least)
         }
-        _ => return false,
+        _ => return None,
     };
-    good && (all | step) & (bytes - 1) == 0
+    let by = least.wrapping_sub(value.low);
+    (good && (least | value.spread | step) & (bytes - 1) == 0).then_some(Pieces { bases, by, step })
 }
 
 /// Does something with where each piece begins, what lanes are apart there and how many they are, until it is `false`: that
@@ -175,21 +167,22 @@ pub(super) unsafe fn each(
     direction: Direction,
     mut act: impl FnMut(u64, u64, u64) -> bool,
 ) -> bool {
-    let mut pieces = Pieces::NONE;
+    let mut of_warps = [0; MAX_WARPS];
     // SAFETY: the caller vouches for the value.
-    let are_good = unsafe { find(cx, op, bytes, direction, &mut pieces) };
+    let pieces = unsafe { find(cx, op, bytes, direction, &mut of_warps) };
     let lanes = cx.run.min(WARP) as u64;
-    are_good
-        && pieces.first[..pieces.count]
-            .iter()
-            .all(|&first| act(first, pieces.step, lanes))
+    pieces.is_some_and(|pieces| (0..pieces.count()).all(|piece| act(pieces.first(piece), pieces.step, lanes)))
 }
 
 /// Tells the observer where the lanes of the bundle touch memory.
 #[inline(always)]
-fn tell(cx: &Cx<'_>, op: &MemOp, pieces: &Pieces, bytes: u64, direction: Direction, stored: Option<&Stored<'_>>) {
+fn tell(cx: &Cx<'_>, op: &MemOp, pieces: Pieces<'_>, bytes: u64, direction: Direction, stored: Option<&Stored<'_>>) {
     let all = (0, cx.mask.warps as usize * WARP);
-    let runs = (&pieces.first[..pieces.count], cx.run.min(WARP), pieces.step);
+    let mut firsts = [0; MAX_RUNS];
+    for (piece, first) in firsts[..pieces.count()].iter_mut().enumerate() {
+        *first = pieces.first(piece);
+    }
+    let runs = (&firsts[..pieces.count()], cx.run.min(WARP), pieces.step);
     access::tell_rows(cx, op, all, runs, bytes, direction, stored);
 }
 
@@ -203,19 +196,19 @@ pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, con
     op: &MemOp,
 ) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
-    let mut pieces = Pieces::NONE;
+    let mut of_warps = [0; MAX_WARPS];
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes read.
     unsafe {
-        if !find(cx, op, bytes, Direction::Read, &mut pieces) {
+        let Some(pieces) = find(cx, op, bytes, Direction::Read, &mut of_warps) else {
             return false;
-        }
+        };
         if WATCHED {
-            tell(cx, op, &pieces, bytes, Direction::Read, None);
+            tell(cx, op, pieces, bytes, Direction::Read, None);
         }
         match cx.run {
-            8 => load_pieces::<C, T, D, SIGNED, 8>(cx, op, &pieces),
-            16 => load_pieces::<C, T, D, SIGNED, 16>(cx, op, &pieces),
-            _ => load_pieces::<C, T, D, SIGNED, WARP>(cx, op, &pieces),
+            8 => load_pieces::<C, T, D, SIGNED, 8>(cx, op, pieces),
+            16 => load_pieces::<C, T, D, SIGNED, 16>(cx, op, pieces),
+            _ => load_pieces::<C, T, D, SIGNED, WARP>(cx, op, pieces),
         }
     }
     true
@@ -230,37 +223,46 @@ pub(super) unsafe fn load<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, con
 unsafe fn load_pieces<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const L: usize>(
     cx: &Cx<'_>,
     op: &MemOp,
-    pieces: &Pieces,
+    pieces: Pieces<'_>,
 ) {
     let size = size_of::<T>() as u64;
     let step = pieces.step;
-    let firsts = &pieces.first[..pieces.count];
     // SAFETY: what the caller vouches for.
     unsafe {
         let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *mut D).add(piece * L);
         if is_common::<T, D>() && step == size * op.data.len() as u64 {
             match *op.data {
-                [a, b] => return load_vectors::<C, T, D, SIGNED, 2, L>(firsts, [a, b], run),
-                [a, b, c, d] => return load_vectors::<C, T, D, SIGNED, 4, L>(firsts, [a, b, c, d], run),
+                [a, b] => return load_vectors::<C, T, D, SIGNED, 2, L>(pieces, [a, b], run),
+                [a, b, c, d] => return load_vectors::<C, T, D, SIGNED, 4, L>(pieces, [a, b, c, d], run),
                 _ => {}
             }
         }
         for (k, &slot) in op.data.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
-            let places = firsts.iter().enumerate();
-            let places = places.map(|(piece, &first)| ((first as *const T).add(k), run(slot, piece)));
+            let from = |piece: usize| (pieces.first(piece) as *const T).add(k);
+            // Plain loops: what an adapter of iterators calls would not be compiled with the features of `C`.
             if step == 0 {
-                places.for_each(|(from, to)| splat(to, from.read().widen(SIGNED), L));
+                for piece in 0..pieces.count() {
+                    splat(run(slot, piece), from(piece).read().widen(SIGNED), L);
+                }
             } else if step == size && size_of::<T>() == size_of::<D>() {
-                places.for_each(|(from, to)| copy(from as *const D, to, L));
+                for piece in 0..pieces.count() {
+                    copy(from(piece) as *const D, run(slot, piece), L);
+                }
             } else if step == size {
-                for (from, to) in places {
+                for piece in 0..pieces.count() {
+                    let (from, to) = (from(piece), run(slot, piece));
                     for i in 0..L {
                         to.add(i).write(from.add(i).read().widen(SIGNED));
                     }
                 }
             } else {
-                let steps: [u32; WARP] = std::array::from_fn(|i| step as u32 * i as u32);
-                places.for_each(|(from, to)| gather::<C, T, D, SIGNED>(from as *const u8, &steps, to, L));
+                let mut steps = [0; WARP];
+                for (i, at) in steps.iter_mut().enumerate() {
+                    *at = step as u32 * i as u32;
+                }
+                for piece in 0..pieces.count() {
+                    gather::<C, T, D, SIGNED>(from(piece) as *const u8, &steps, run(slot, piece), L);
+                }
             }
         }
     }
@@ -273,14 +275,16 @@ unsafe fn load_pieces<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const L
 /// caller is compiled with the features of `C`.
 #[inline(always)]
 unsafe fn load_vectors<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const N: usize, const L: usize>(
-    firsts: &[u64],
+    pieces: Pieces<'_>,
     slots: [u32; N],
     run: impl Fn(u32, usize) -> *mut D,
 ) {
-    for (piece, &first) in firsts.iter().enumerate() {
+    let mut last = None;
+    for piece in 0..pieces.count() {
+        let first = pieces.first(piece);
         // SAFETY: what the caller vouches for.
         unsafe {
-            if piece > 0 && first == firsts[piece - 1] {
+            if last.replace(first) == Some(first) {
                 // Rows of a tile that read the same.
                 for slot in slots.into_iter().filter(|&slot| slot != NONE) {
                     copy(run(slot, piece - 1), run(slot, piece), L);
@@ -299,26 +303,26 @@ unsafe fn load_vectors<C: Cpu, T: Convert<D>, D: Raw, const SIGNED: bool, const 
 #[inline(always)]
 pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw, const WATCHED: bool>(cx: &Cx<'_>, op: &MemOp) -> bool {
     let bytes = (size_of::<T>() * op.data.len()) as u64;
-    let mut pieces = Pieces::NONE;
+    let mut of_warps = [0; MAX_WARPS];
     // SAFETY: the caller vouches for the value, slots and features, and `find` checks what lanes write.
     unsafe {
-        if !find(cx, op, bytes, Direction::Write, &mut pieces) {
+        let Some(pieces) = find(cx, op, bytes, Direction::Write, &mut of_warps) else {
             return false;
-        }
+        };
         if WATCHED {
             tell(
                 cx,
                 op,
-                &pieces,
+                pieces,
                 bytes,
                 Direction::Write,
                 Some(&stored::<T, D>(cx, op, 0)),
             );
         }
         match cx.run {
-            8 => store_pieces::<C, T, D, 8>(cx, op, &pieces),
-            16 => store_pieces::<C, T, D, 16>(cx, op, &pieces),
-            _ => store_pieces::<C, T, D, WARP>(cx, op, &pieces),
+            8 => store_pieces::<C, T, D, 8>(cx, op, pieces),
+            16 => store_pieces::<C, T, D, 16>(cx, op, pieces),
+            _ => store_pieces::<C, T, D, WARP>(cx, op, pieces),
         }
     }
     true
@@ -329,29 +333,30 @@ pub(super) unsafe fn store<C: Cpu, T: Convert<D>, D: Raw, const WATCHED: bool>(c
 /// # Safety
 /// As for [`load_pieces`], where the lanes may write.
 #[inline(always)]
-unsafe fn store_pieces<C: Cpu, T: Convert<D>, D: Raw, const L: usize>(cx: &Cx<'_>, op: &MemOp, pieces: &Pieces) {
+unsafe fn store_pieces<C: Cpu, T: Convert<D>, D: Raw, const L: usize>(cx: &Cx<'_>, op: &MemOp, pieces: Pieces<'_>) {
     let size = size_of::<T>() as u64;
     let step = pieces.step;
-    let firsts = &pieces.first[..pieces.count];
     // SAFETY: what the caller vouches for.
     unsafe {
         let run = |slot: u32, piece: usize| (cx.regs.add(slot as usize) as *const D).add(piece * L);
         if is_common::<T, D>() && step == size * op.data.len() as u64 {
             match *op.data {
-                [a, b] => return store_vectors::<C, T, D, 2, L>(firsts, [a, b], run),
-                [a, b, c, d] => return store_vectors::<C, T, D, 4, L>(firsts, [a, b, c, d], run),
+                [a, b] => return store_vectors::<C, T, D, 2, L>(pieces, [a, b], run),
+                [a, b, c, d] => return store_vectors::<C, T, D, 4, L>(pieces, [a, b, c, d], run),
                 _ => {}
             }
         }
         for (k, &slot) in op.data.iter().enumerate() {
-            let places = firsts.iter().enumerate();
-            let places = places.map(|(piece, &first)| (run(slot, piece), (first as *mut T).add(k)));
+            let to = |piece: usize| (pieces.first(piece) as *mut T).add(k);
             if step == size && size_of::<T>() == size_of::<D>() {
-                places.for_each(|(from, to)| copy(from, to as *mut D, L));
+                for piece in 0..pieces.count() {
+                    copy(run(slot, piece), to(piece) as *mut D, L);
+                }
                 continue;
             }
             // In the order of lanes: of those that name one place the last one wins.
-            for (from, to) in places {
+            for piece in 0..pieces.count() {
+                let (from, to) = (run(slot, piece), to(piece));
                 for i in 0..L {
                     to.byte_add(i * step as usize).write(T::narrow(from.add(i).read()));
                 }
@@ -364,12 +369,12 @@ unsafe fn store_pieces<C: Cpu, T: Convert<D>, D: Raw, const L: usize>(cx: &Cx<'_
 /// As for [`load_vectors`], of writable memory.
 #[inline(always)]
 unsafe fn store_vectors<C: Cpu, T: Convert<D>, D: Raw, const N: usize, const L: usize>(
-    firsts: &[u64],
+    pieces: Pieces<'_>,
     slots: [u32; N],
     run: impl Fn(u32, usize) -> *const D,
 ) {
-    for (piece, &first) in firsts.iter().enumerate() {
+    for piece in 0..pieces.count() {
         // SAFETY: what the caller vouches for.
-        unsafe { collect::<C, T, D, N>(first as *mut T, slots.map(|slot| run(slot, piece)), L) };
+        unsafe { collect::<C, T, D, N>(pieces.first(piece) as *mut T, slots.map(|slot| run(slot, piece)), L) };
     }
 }

@@ -3,7 +3,7 @@
 //! A value counts if its register is written in one place, by an operation that is linear in operands that count. What
 //! only served such values — as an address of an ordinary access, or as an operand of another one — is spared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::values::{Affine, Op as Operation, Source, Step, ValueId};
 use super::{Instr, Pc, Slot, What};
@@ -434,6 +434,14 @@ impl Finder<'_> {
             let steps = if block { &mut affine.each } else { &mut affine.once };
             // Its result is a predicate: the value is nobody's.
             steps.push(Step { op, dst: a, a, b });
+        }
+        let by_address: BTreeSet<ValueId> = addresses.iter().map(|&(_, value)| value).collect();
+        for value in by_address {
+            let bases = match self.values[value as usize].block {
+                true => &mut affine.bases_each,
+                false => &mut affine.bases_once,
+            };
+            bases.push(number[value as usize]);
         }
         let numbered = |(of, value): (u32, ValueId)| (of, number[value as usize]);
         affine.addresses = addresses.into_iter().map(numbered).collect();

@@ -30,6 +30,9 @@ pub struct Affine {
     pub each: Vec<Step>,
     /// Accesses by such addresses, ascending by pc.
     pub addresses: Vec<(Pc, ValueId)>,
+    /// The values among these that need no more than the launch and the bundle, and those that depend on the block.
+    pub bases_once: Vec<ValueId>,
+    pub bases_each: Vec<ValueId>,
     /// Instructions that need not run, ascending.
     pub spared: Vec<Pc>,
     /// What they would have left in their registers, but for predicates: those are written all the same.
