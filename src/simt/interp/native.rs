@@ -566,6 +566,7 @@ impl Run {
                 warp: std::ptr::null_mut(),
                 abreast: 0,
                 first: std::ptr::null_mut(),
+                straight: u64::from(matches!(block.env.launch().block, [_, 1, 1])),
                 ended: 0,
                 gaps: 0,
                 met: NOWHERE,

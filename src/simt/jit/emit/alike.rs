@@ -34,6 +34,9 @@ struct Ends {
 /// How many comparisons are asked for one branch.
 const MOST: usize = 6;
 
+/// Threads of a block, at most.
+const MOST_THREADS: u32 = 1024;
+
 impl Question {
     fn rows(&self) -> usize {
         match self {
@@ -156,8 +159,33 @@ impl Emit<'_> {
         let begins = self.begins_of(reg.number).unwrap_or_else(|| vec![0]);
         let least = begins.iter().min()?.checked_add(far.min(0))?;
         let greatest = begins.iter().max()?.checked_add(far.max(0))?;
+        let (mut least, mut greatest) = (least, greatest);
+        if self.beyond {
+            // Numbers of the warps behind this one lie further on.
+            let far = step.checked_mul(i64::from(MOST_THREADS))?;
+            (least, greatest) = (least.min(far), greatest.max(far));
+        }
         let near = greatest.checked_sub(least)? < most;
         (near && count <= 2).then_some((count, least, greatest))
+    }
+
+    /// Whether a question can be answered for the warps of a block behind this one as well, where threads lie in a line: of rows that grow with
+    /// `%tid.x`, from warp to warp as in each.
+    pub(super) fn goes_beyond(&self, question: &Question) -> bool {
+        match question {
+            Question::Row(row) => row.sides.into_iter().all(|reg| self.stride_of(reg).is_some()),
+            Question::Same(reg) => self.stride_of(*reg) == Some(0),
+            Question::Not(one) => self.goes_beyond(one),
+            Question::Both(_, both) => both.iter().all(|one| self.goes_beyond(one)),
+        }
+    }
+
+    /// The answer for this warp and all behind it ([`Emit::goes_beyond`]).
+    pub(super) fn answer_beyond(&mut self, question: &Question) -> [String; 2] {
+        self.beyond = true;
+        let answer = self.answer(question);
+        self.beyond = false;
+        answer
     }
 
     fn ends_of(&mut self, reg: Reg, bits: u32) -> Vec<Ends> {

@@ -250,15 +250,16 @@ impl Emit<'_> {
     pub(super) fn part_ways(&mut self, guard: Guard, (taken, fall): (Node, Node), together: Option<Node>) {
         if self.full {
             let [yes, not_all, no, mixed] = ["yes", "part", "no", "mixed"].map(|what| self.text.name(what));
-            let holding = match self.question_of(guard, [taken, fall]) {
+            let question = self.question_of(guard, [taken, fall]);
+            let holding = match &question {
                 Some(question) => {
-                    let [in_all, in_none] = self.answer(&question);
+                    let [in_all, in_none] = self.answer(question);
                     let [others, apart] = ["others", "apart"].map(|what| self.text.name(what));
                     self.branch(&in_all, &yes, &others);
                     self.text.label(&others);
                     self.branch(&in_none, &no, &apart);
                     self.text.label(&apart);
-                    self.lanes_that_say_yes(&question)
+                    self.lanes_that_say_yes(question)
                 }
                 None => self.branching(guard),
             };
@@ -267,6 +268,7 @@ impl Emit<'_> {
             let none = self.text.value(format!("icmp eq i32 {bits}, 0"));
             self.branch(&all, &yes, &not_all);
             self.text.label(&yes);
+            self.skip_rest(guard, question.as_ref(), taken, true);
             match self.plan.is_stuck(taken) {
                 true => self.stick(),
                 false => self.go(taken),
@@ -274,6 +276,7 @@ impl Emit<'_> {
             self.text.label(&not_all);
             self.branch(&none, &no, &mixed);
             self.text.label(&no);
+            self.skip_rest(guard, question.as_ref(), fall, false);
             self.go(fall);
             self.text.label(&mixed);
             if let Some(at) = together {

@@ -201,6 +201,8 @@ struct Emit<'a> {
     here: Option<Vec<String>>,
     /// The mask is narrower than the lanes that run: what they hold stays.
     guarded: bool,
+    /// Ends of rows are asked for as those of the warp and all behind it.
+    beyond: bool,
     /// Operations on `f64` whose results nobody has looked at, and whether the next one may be among them.
     done: Vec<exact::Done>,
     may_wait: bool,
@@ -274,6 +276,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         mask: None,
         here: None,
         guarded: false,
+        beyond: false,
         done: Vec::new(),
         may_wait: false,
         again_bytes: 0,

@@ -296,7 +296,7 @@ impl Emit<'_> {
 }
 
 /// A line of predicates is one bit.
-fn line_bits(reg: Reg) -> u32 {
+pub(super) fn line_bits(reg: Reg) -> u32 {
     match reg.width {
         Width::Pred => 1,
         width => bits_of(width).unwrap_or(32),

@@ -5,12 +5,20 @@
 //! most kernels. Code that runs them *abreast* ([`Context::abreast`]) leaves only when one of them does something else, or
 //! when it is time for others; [`Context`] says then where each of them stands.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::mem::offset_of;
 
+use crate::program::facts::Shape;
+use crate::program::{Guard, Op, Reg};
+
 use super::super::Pc;
+use super::super::compute::bits_of;
 use super::super::context::{Context, NOWHERE, Warp, outcome};
-use super::super::plan::Node;
+use super::super::plan::{Exit, Kind, Node, Parts};
+use super::super::text::Form;
+use super::alike::Question;
+use super::pack::line_bits;
 use super::{Emit, For};
 
 /// What a warp's turn costs of the budget besides loops: that of barriers in an endless loop is used up, too. A round is paid for when the
@@ -102,6 +110,174 @@ impl Emit<'_> {
         let next = self.going_on(next);
         self.text.line(format!("store i32 {next}, ptr %came"));
         self.jump("waits");
+    }
+
+    /// The warp has nothing to do from one barrier of the block to the next, `to`, since a question has the answer `yes`: if none of those
+    /// behind it has either, as in a tree of sums where fewer threads go on in each round, the round is over. One that has come to the barrier
+    /// before them has said where they will be.
+    pub(super) fn skip_rest(&mut self, guard: Guard, question: Option<&Question>, to: Node, yes: bool) {
+        let unit = self.unit;
+        let Some(question) = question.filter(|question| self.whom == For::All && self.goes_beyond(question)) else {
+            return;
+        };
+        let Some(&next) = self.packs.get(&to) else { return };
+        if self.settled.contains_key(&to) || self.plan.loops.contains_key(&(unit, to)) {
+            return;
+        }
+        let begins = self.packs.values().copied();
+        let found = begins.filter_map(|begin| Some((begin, self.written_for_all((begin, unit), next, guard.reg)?)));
+        let Some((begin, written)) = found.min_by_key(|(_, written)| written.len()) else {
+            return;
+        };
+        let [all, none] = self.answer_beyond(question);
+        let straight = self.field(offset_of!(Context, straight), "i64", true);
+        let straight = self.text.value(format!("icmp ne i64 {straight}, 0"));
+        let met = self.text.value("load i32, ptr %met");
+        let met = self.text.value(format!("icmp eq i32 {met}, {}", self.going_on(next)));
+        let began = self.text.value("load i32, ptr %begin");
+        let began = self
+            .text
+            .value(format!("icmp eq i32 {began}, {}", self.going_on(begin)));
+        let mut over = if yes { all } else { none };
+        for bit in [straight, met, began] {
+            over = self.text.binary("and", "i1", &over, &bit);
+        }
+        let [idle, busy] = ["idle", "busy"].map(|what| self.text.name(what));
+        self.branch(&over, &idle, &busy);
+        self.text.label(&idle);
+        if !written.is_empty() {
+            let holds = yes != guard.negated;
+            self.keep_for_all(&written, (guard.reg, holds));
+        }
+        self.jump("round");
+        self.text.label(&busy);
+    }
+
+    /// Registers that warps write from one unit to the end of another, all of them on the same way, and want behind the barrier that follows.
+    /// `None`: they may go different ways, or do more than to compute what grows evenly through the block, but for the guard of the
+    /// branch there.
+    fn written_for_all(&self, (from, to): (Node, Node), next: Node, guard: Reg) -> Option<Vec<Reg>> {
+        let is_of_block = |reg: Reg| self.stride_of(reg) == Some(0);
+        let mut written: Vec<Reg> = Vec::new();
+        let mut node = from;
+        // Whoever goes on there must not come to the end again before the barrier.
+        let mut others: Vec<Node> = Vec::new();
+        // Ways of more than a few units are none that loops have.
+        for _ in 0..4 {
+            let unit = &self.plan.units[node as usize];
+            for inst in &self.input.body.blocks[unit.block as usize].insts[unit.insts.clone()] {
+                let Op::Compute { dst, .. } = &inst.op else {
+                    return None;
+                };
+                for &reg in dst.iter().filter(|reg| self.plan.live[next as usize].has(reg.number)) {
+                    if reg.number != guard.number {
+                        self.stride_of(reg)?;
+                    }
+                    if !written.contains(&reg) {
+                        written.push(reg);
+                    }
+                }
+            }
+            if node == to {
+                unit.successors(|next| others.push(next));
+                return (!self.may_come_to(to, others)).then_some(written);
+            }
+            node = match unit.exit {
+                Exit::To(next) => next,
+                // The block goes one way as a whole: this one, or another one.
+                Exit::Branch { guard, taken, fall, .. } if is_of_block(guard.reg) => {
+                    unit.successors(|next| others.extend((next != to).then_some(next)));
+                    *[taken, fall].iter().find(|&&way| way == to)?
+                }
+                Exit::Branch { .. } | Exit::None => return None,
+            };
+            if self.plan.is_stuck(node) || self.packs.contains_key(&node) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// What a register's one number grows by from thread to thread of a block whose threads lie in a line, from warp to warp as in each.
+    pub(super) fn stride_of(&self, reg: Reg) -> Option<u64> {
+        let facts = self.input.body.facts.get(reg.number as usize)?;
+        let Kind::Line {
+            step,
+            parts: Parts::One,
+            ..
+        } = self.kind(reg.number)
+        else {
+            return None;
+        };
+        let bits = bits_of(reg.width)?;
+        match facts.shape {
+            Shape::Uniform => (step == 0).then_some(0),
+            Shape::Affine { stride } => ((step ^ stride) << (64 - bits) == 0).then_some(step),
+            Shape::Varying => None,
+        }
+    }
+
+    /// Whether who stands at one of these nodes may come to a unit without a barrier of the block between.
+    fn may_come_to(&self, unit: Node, mut from: Vec<Node>) -> bool {
+        let mut been = BTreeSet::new();
+        while let Some(node) = from.pop() {
+            let node = self.plan.unit_of(node);
+            if node == unit {
+                return true;
+            }
+            if !self.packs.contains_key(&node) && been.insert(node) {
+                self.plan.units[node as usize].successors(|next| from.push(next));
+            }
+        }
+        false
+    }
+
+    /// Numbers that grow evenly through the block go to their places, of this warp and all behind it; a guard is the same there for all
+    /// lanes.
+    fn keep_for_all(&mut self, registers: &[Reg], (guard, holds): (Reg, bool)) {
+        let mut values = Vec::new();
+        for &reg in registers {
+            if reg.number == guard.number
+                && let Some(&at) = self.kept.get(&reg.number)
+            {
+                values.push(((if holds { "-1" } else { "0" }).to_owned(), 32, 0, at));
+                continue;
+            }
+            if let (Some(&at), Some(stride)) = (self.kept.get(&reg.number), self.stride_of(reg)) {
+                values.push((self.line_of(reg, true).0.swap_remove(0), line_bits(reg), stride, at));
+            }
+        }
+        let first = self.place("%warp", offset_of!(Warp, first_thread));
+        let first = self.text.value(format!("load i32, ptr {first}, !invariant.load !0"));
+        let [again, turn, last] = ["again", "turn", "last"].map(|what| self.text.name(what));
+        self.text.line("store ptr %warp, ptr %warp.at");
+        self.jump(&again);
+        self.text.label(&again);
+        let warp = self.text.value("load ptr, ptr %warp.at");
+        let is_none = self.text.value(format!("icmp eq ptr {warp}, null"));
+        self.branch(&is_none, &last, &turn);
+        self.text.label(&turn);
+        let at = self.place(&warp, offset_of!(Warp, saved));
+        let saved = self.text.value(format!("load ptr, ptr {at}, !invariant.load !0"));
+        let at = self.place(&warp, offset_of!(Warp, first_thread));
+        let thread = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
+        let far = self.text.value(format!("sub i32 {thread}, {first}"));
+        for (value, bits, stride, at) in values {
+            let mut value = value;
+            if stride != 0 {
+                let far = self.text.resize(Form::One, 32, &far, bits, false);
+                let by = Form::One.constant(bits, stride);
+                let more = self.text.value(format!("mul i{bits} {far}, {by}"));
+                value = self.text.value(format!("add i{bits} {value}, {more}"));
+            }
+            let to = self.place(&saved, at);
+            self.text.line(format!("store i{bits} {value}, ptr {to}"));
+        }
+        let at = self.place(&warp, offset_of!(Warp, next));
+        let next = self.text.value(format!("load ptr, ptr {at}"));
+        self.text.line(format!("store ptr {next}, ptr %warp.at"));
+        self.jump(&again);
+        self.text.label(&last);
     }
 
     /// All lanes of the warp end at a unit.
