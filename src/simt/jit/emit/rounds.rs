@@ -25,6 +25,9 @@ use super::{Emit, For};
 /// first warp has come to its end.
 const TURN: u32 = 16;
 
+/// Barriers from which warps may come to a branch that passes over those behind them.
+const MOST_BEGINS: usize = 3;
+
 /// No unit.
 const NO_UNIT: i32 = -1;
 
@@ -124,32 +127,44 @@ impl Emit<'_> {
         if self.settled.contains_key(&to) || self.plan.loops.contains_key(&(unit, to)) {
             return;
         }
-        let begins = self.packs.values().copied();
-        let found = begins.filter_map(|begin| Some((begin, self.written_for_all((begin, unit), next, guard.reg)?)));
-        let Some((begin, written)) = found.min_by_key(|(_, written)| written.len()) else {
+        // Before a loop and in it are barriers from which warps come here.
+        let begins: BTreeSet<Node> = self.packs.values().copied().collect();
+        let found = begins.into_iter().filter_map(|begin| {
+            let written = self.written_for_all((begin, unit), next, guard.reg)?;
+            Some((begin, written))
+        });
+        let found: Vec<(Node, Vec<Reg>)> = found.take(MOST_BEGINS).collect();
+        if found.is_empty() {
             return;
-        };
+        }
         let [all, none] = self.answer_beyond(question);
         let straight = self.field(offset_of!(Context, straight), "i64", true);
         let straight = self.text.value(format!("icmp ne i64 {straight}, 0"));
         let met = self.text.value("load i32, ptr %met");
         let met = self.text.value(format!("icmp eq i32 {met}, {}", self.going_on(next)));
-        let began = self.text.value("load i32, ptr %begin");
-        let began = self
-            .text
-            .value(format!("icmp eq i32 {began}, {}", self.going_on(begin)));
         let mut over = if yes { all } else { none };
-        for bit in [straight, met, began] {
+        for bit in [straight, met] {
             over = self.text.binary("and", "i1", &over, &bit);
         }
         let [idle, busy] = ["idle", "busy"].map(|what| self.text.name(what));
         self.branch(&over, &idle, &busy);
         self.text.label(&idle);
-        if !written.is_empty() {
-            let holds = yes != guard.negated;
-            self.keep_for_all(&written, (guard.reg, holds));
+        let holds = yes != guard.negated;
+        for (begin, written) in found {
+            let began = self.text.value("load i32, ptr %begin");
+            let began = self
+                .text
+                .value(format!("icmp eq i32 {began}, {}", self.going_on(begin)));
+            let [here, elsewhere] = ["here", "elsewhere"].map(|what| self.text.name(what));
+            self.branch(&began, &here, &elsewhere);
+            self.text.label(&here);
+            if !written.is_empty() {
+                self.keep_for_all(&written, (guard.reg, holds));
+            }
+            self.jump("round");
+            self.text.label(&elsewhere);
         }
-        self.jump("round");
+        self.jump(&busy);
         self.text.label(&busy);
     }
 
