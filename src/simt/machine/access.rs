@@ -903,9 +903,7 @@ unsafe fn in_window(cx: &Cx<'_>, op: &MemOp, w: usize, active: u32, bytes: u64, 
         values = &on_a_line;
     }
     let lanes = warp();
-    let Some(last) = block.shared_bytes.checked_sub(bytes as u32) else {
-        return None;
-    };
+    let last = block.shared_bytes.checked_sub(bytes as u32)?;
     // What says that a lane may not: its highest bit if it is beyond the last place that there is, for the window has less than
     // 2^31 bytes, and those lower ones that it is not aligned by.
     let mut wrong = 0;
