@@ -586,7 +586,17 @@ unsafe fn run_over(code: &[Op], over: Range<Pc>, cx: &mut Cx<'_>) -> Result<(), 
                     true
                 }
                 Code::Load { run, mem } | Code::Store { run, mem } => run(cx, mem),
-                _ => unreachable!("branches skip nothing else"),
+                Code::Inspected(_)
+                | Code::Atomic { .. }
+                | Code::Branch { .. }
+                | Code::BranchIndexed { .. }
+                | Code::BarrierAll { .. }
+                | Code::Call(_)
+                | Code::Shadow { .. }
+                | Code::Within { .. }
+                | Code::Return
+                | Code::Exit
+                | Code::Rare(_) => unreachable!("branches skip nothing else"),
             }
         };
         if !good {

@@ -157,9 +157,8 @@ impl Emit<'_> {
         };
         let far = step.checked_mul(i64::from(lanes - 1))?;
         let begins = self.begins_of(reg.number).unwrap_or_else(|| vec![0]);
-        let least = begins.iter().min()?.checked_add(far.min(0))?;
-        let greatest = begins.iter().max()?.checked_add(far.max(0))?;
-        let (mut least, mut greatest) = (least, greatest);
+        let mut least = begins.iter().min()?.checked_add(far.min(0))?;
+        let mut greatest = begins.iter().max()?.checked_add(far.max(0))?;
         if self.beyond {
             // Numbers of the warps behind this one lie further on.
             let far = step.checked_mul(i64::from(MOST_THREADS))?;
