@@ -34,7 +34,7 @@ struct Ends {
 /// How many comparisons are asked for one branch.
 const MOST: usize = 6;
 
-/// Threads of a block, at most.
+/// Threads of a block, at most (CUDA C++ Programming Guide, Compute Capabilities).
 const MOST_THREADS: u32 = 1024;
 
 impl Question {
