@@ -683,7 +683,7 @@ impl Run {
         handed::note(exec, pc, stretch.count);
         // SAFETY: slots are the window's of the function for which the code was made, and places as long as it says.
         unsafe { moves::leave(&stretch.operands, regs, saved, lanes) };
-        let mut sites = stretch.sites.iter().peekable();
+        let mut sites = &stretch.sites[..];
         for at in 0..stretch.count {
             self.pc = pc + at;
             let guard = exec.code[self.pc as usize].guard;
@@ -693,11 +693,11 @@ impl Run {
                 let holds = unsafe { *regs.add(guard.offset as usize).cast::<u32>() };
                 lanes &= if guard.negated { !holds } else { holds };
             }
-            let site = sites
-                .next_if(|&&(place, _)| place == at)
-                .map_or(u32::MAX, |&(_, site)| site);
+            let own = sites.iter().take_while(|&&(place, _)| place == at).count();
+            let (own, later) = sites.split_at(own);
+            sites = later;
             if lanes != 0 {
-                let answer = self.step(regs, self.pc, lanes, site);
+                let answer = self.step(regs, self.pc, lanes, own);
                 if answer != step::DONE {
                     return answer;
                 }
@@ -708,7 +708,7 @@ impl Run {
         step::DONE
     }
 
-    fn step(&mut self, regs: *mut u8, pc: Pc, lanes: u32, site: u32) -> u32 {
+    fn step(&mut self, regs: *mut u8, pc: Pc, lanes: u32, sites: &[(u32, u32)]) -> u32 {
         let mut mask = [0; MAX_WARPS];
         mask[0] = lanes;
         // SAFETY: code runs one of the warps that it was given, all of which are there until it returns.
@@ -749,16 +749,16 @@ impl Run {
                     self.context.looked = 1;
                 }
                 // SAFETY: `mem` has slots of the window, which `cx` has.
-                unsafe { run(cx, mem) && self.remember(cx, mem, site, READ) }
+                unsafe { run(cx, mem) && self.remember(cx, mem, sites, READ) }
             }
             // SAFETY: `mem` has slots of the window, which `cx` has.
-            Code::Store { run, mem } => unsafe { run(cx, mem) && self.remember(cx, mem, site, WRITE) },
+            Code::Store { run, mem } => unsafe { run(cx, mem) && self.remember(cx, mem, sites, WRITE) },
             Code::Atomic { run, atom } => {
                 if !atom.dst.is_empty() {
                     self.context.looked = 1;
                 }
                 // SAFETY: `atom` has slots of the window, which `cx` has.
-                unsafe { run(cx, atom) && self.remember(cx, &atom.mem, site, READ | WRITE) }
+                unsafe { run(cx, atom) && self.remember(cx, &atom.mem, sites, READ | WRITE) }
             }
             Code::Rare(op) => {
                 if let Some(members) = collective::members(op) {
@@ -773,13 +773,13 @@ impl Run {
                 cx.fault = unsafe { collective::execute(op, cx, machine, state) };
                 self.note_copies();
                 // SAFETY: likewise.
-                cx.fault.is_none() && unsafe { self.remember_copy(cx, op, site) }
+                cx.fault.is_none() && unsafe { self.remember_copy(cx, op, sites) }
             }
             Code::Within { op, affine } => {
                 // SAFETY: `op` is of the code in whose window `cx` is. That code names no values that follow the lane's number.
                 cx.fault = unsafe { within::check(op, *affine, cx) };
                 // SAFETY: likewise.
-                cx.fault.is_none() && unsafe { self.remember_object(cx, op, site) }
+                cx.fault.is_none() && unsafe { self.remember_object(cx, op, sites) }
             }
             Code::Branch { .. }
             | Code::BranchIndexed { .. }
@@ -797,31 +797,33 @@ impl Run {
     }
 
     /// Looks up where an access that was carried out for the lanes of the mask may go without being asked; always `true`.
-    fn remember(&self, cx: &Cx<'_>, mem: &MemOp, site: u32, bits: u8) -> bool {
-        self.learn(cx, address(cx, mem), site, bits);
+    fn remember(&self, cx: &Cx<'_>, mem: &MemOp, sites: &[(u32, u32)], bits: u8) -> bool {
+        self.learn(cx, address(cx, mem), sites, bits);
         true
     }
 
-    /// What a site's accesses may reach without being asked, around an address.
-    fn learn(&self, cx: &Cx<'_>, address: u64, site: u32, bits: u8) {
+    /// What accesses of an instruction's sites may reach without being asked, around an address.
+    fn learn(&self, cx: &Cx<'_>, address: u64, of: &[(u32, u32)], bits: u8) {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
-        let Some(reach) = sites.get(site as usize) else {
-            return;
-        };
-        // SAFETY: there are two extents for each site, which the thread's code alone looks at; it waits for this.
-        let (now, before) = unsafe {
-            let now = self.context.extents.add(site as usize);
-            (&mut *now, &mut *now.add(sites.len()))
-        };
-        // By turns in one and in the other, as where blocks choose between two arrays.
-        std::mem::swap(now, before);
-        if address.wrapping_sub(now.low) >= now.room {
-            let (low, length) = AddressSpace::get().around(cx.block.view, address, bits);
-            *now = Extent {
-                low,
-                room: (length + 1).saturating_sub(*reach),
+        for &(_, site) in of {
+            let Some(reach) = sites.get(site as usize) else {
+                return;
             };
+            // SAFETY: there are two extents for each site, which the thread's code alone looks at; it waits for this.
+            let (now, before) = unsafe {
+                let now = self.context.extents.add(site as usize);
+                (&mut *now, &mut *now.add(sites.len()))
+            };
+            // By turns in one and in the other, as where blocks choose between two arrays.
+            std::mem::swap(now, before);
+            if address.wrapping_sub(now.low) >= now.room {
+                let (low, length) = AddressSpace::get().around(cx.block.view, address, bits);
+                *now = Extent {
+                    low,
+                    room: (length + 1).saturating_sub(*reach),
+                };
+            }
         }
     }
 
@@ -836,7 +838,7 @@ impl Run {
     ///
     /// # Safety
     /// Slots of `op` lie in the running window.
-    unsafe fn remember_copy(&self, cx: &Cx<'_>, op: &program::Op<Slot>, site: u32) -> bool {
+    unsafe fn remember_copy(&self, cx: &Cx<'_>, op: &program::Op<Slot>, sites: &[(u32, u32)]) -> bool {
         if let program::Op::CopyAsync {
             src, bytes, src_size, ..
         } = op
@@ -849,7 +851,7 @@ impl Run {
             if let Some(lane) = bits(cx.mask.lanes[0]).find(reads) {
                 // SAFETY: likewise.
                 let register = src.register.map_or(0, |slot| unsafe { read(cx.regs, slot, lane) });
-                self.learn(cx, register.wrapping_add(src.offset as u64), site, READ);
+                self.learn(cx, register.wrapping_add(src.offset as u64), sites, READ);
             }
         }
         true
@@ -860,10 +862,13 @@ impl Run {
     ///
     /// # Safety
     /// Slots of `op` lie in the running window.
-    unsafe fn remember_object(&self, cx: &Cx<'_>, op: &program::Within<Slot>, site: u32) -> bool {
+    unsafe fn remember_object(&self, cx: &Cx<'_>, op: &program::Within<Slot>, of: &[(u32, u32)]) -> bool {
         // SAFETY: the code that runs is this one's, which lives until it returns.
         let sites = &unsafe { &*self.native }.sites;
-        let Some(reach) = sites.get(site as usize) else {
+        let Some((site, reach)) = of
+            .first()
+            .and_then(|&(_, site)| Some((site, sites.get(site as usize)?)))
+        else {
             return true;
         };
         // SAFETY: the caller promises it.

@@ -17,7 +17,10 @@ impl Emit<'_> {
         let this = &self.plan.units[unit as usize];
         let (insts, block, stick) = (this.insts.clone(), this.block as usize, this.stick);
         self.text.label(&format!("{}{unit}", if full { 'F' } else { 'M' }));
-        if !full {
+        if full {
+            self.come_alone(unit);
+        } else {
+            self.come_alone_under(unit);
             let mask = self.load_flags(unit);
             if self.flags.contains(&unit) {
                 self.nobody_waits(unit);
@@ -26,7 +29,7 @@ impl Emit<'_> {
             let nobody_else = self.plan.others[unit as usize].is_empty();
             if self.whom == For::All && (nobody_else || self.gathers(unit) || self.packs.contains_key(&unit)) {
                 let (all, some) = (self.all(&mask), self.text.name("some"));
-                self.branch(&all, &format!("F{unit}"), &some);
+                self.branch(&all, &self.again(unit, unit), &some);
                 self.text.label(&some);
             }
             self.mask = Some(mask);
@@ -207,7 +210,7 @@ impl Emit<'_> {
                 let over = self.spend(count, looks);
                 self.leaves.insert(to);
                 if !self.pauses.contains_key(&to) {
-                    self.rarely(&over, &format!("X{to}"), &format!("F{to}"));
+                    self.rarely(&over, &format!("X{to}"), &self.again(unit, to));
                     return;
                 }
                 let rest = self.text.name("rest");

@@ -198,6 +198,10 @@ impl Emit<'_> {
                 members.filter_map(move |&member| Some(((member - at) as u32, site? as u32)))
             });
             let mut learn: Vec<(u32, u32)> = learn.collect();
+            for later in at..=*stretch.end() {
+                let site = self.alone_sites.get(&(start + later as Pc));
+                learn.extend(site.map(|&site| ((later - at) as u32, site as u32)));
+            }
             learn.sort_unstable();
             self.steps(block, at..=*stretch.end(), learn);
             self.jump(&sure);

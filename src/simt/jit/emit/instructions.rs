@@ -233,11 +233,12 @@ impl Emit<'_> {
             Role::Def if !gives.contains(&reg) => gives.push(reg),
             Role::Use | Role::Def => {}
         });
-        let site = site.map(|site| (0, site as u32));
+        let alone = self.alone_sites.get(&pc).copied();
+        let sites = site.into_iter().chain(alone);
         let stretch = Stretch {
             count: 1,
             guarded: false,
-            sites: site.into_iter().collect(),
+            sites: sites.map(|site| (0, site as u32)).collect(),
             ..Stretch::default()
         };
         self.by_interpreter(pc, &wants, &gives, stretch);

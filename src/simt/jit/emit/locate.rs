@@ -93,12 +93,18 @@ impl Emit<'_> {
     pub(super) fn site(&mut self, extent: u64) -> (usize, String, String) {
         let site = self.sites.len();
         self.sites.push(extent);
+        let (low, room) = self.extent(site);
+        (site, low, room)
+    }
+
+    /// What a site has found.
+    pub(super) fn extent(&mut self, site: usize) -> (String, String) {
         let extents = self.field(offset_of!(Context, extents), "ptr", true);
         let at = self.place(&extents, site * size_of::<Extent>());
         let low = self.text.value(format!("load i64, ptr {at}"));
         let at = self.place(&at, offset_of!(Extent, room));
         let room = self.text.value(format!("load i64, ptr {at}"));
-        (site, low, room)
+        (low, room)
     }
 
     /// Addresses of lanes that follow each other by `step`, all of which reach so far together.

@@ -22,12 +22,14 @@
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
 //! rounds.rs        a block's warps in turn    order.rs       one part of a warp after the other
 //! ahead.rs         what loops touch next      exact.rs       NaN of `f64`
-//! words.rs         words that lie side by side
+//! words.rs         words that lie side by side      alone.rs       loops that lanes go through one by one
+//! turns.rs         a lane's turns of those          pays.rs        whether warps take that way
 //! ```
 
 mod access;
 mod ahead;
 mod alike;
+mod alone;
 mod apart;
 mod atomic;
 mod copy;
@@ -43,10 +45,12 @@ mod masks;
 mod near;
 mod order;
 mod pack;
+mod pays;
 mod place;
 mod registers;
 mod rounds;
 mod shuffle;
+mod turns;
 mod vote;
 mod ways;
 mod window;
@@ -190,6 +194,10 @@ struct Emit<'a> {
     /// Of those, loads that are done together, by the first one; and the values of the others until they come.
     together: HashMap<Pc, place::Words>,
     loaded: HashMap<Pc, Vec<String>>,
+    /// Loops that lanes may go through one by one, with the site where it is kept whether they should and the last unit; and sites of their loads, by the places
+    /// of those in the interpreter's code.
+    alone: BTreeMap<Node, (usize, Node)>,
+    alone_sites: HashMap<Pc, usize>,
     /// Registers that are known to hold addresses of elements, and how many were found.
     indexed: HashMap<Register, place::Indexed>,
     indexed_found: usize,
@@ -269,6 +277,8 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         members: HashMap::new(),
         together: HashMap::new(),
         loaded: HashMap::new(),
+        alone: BTreeMap::new(),
+        alone_sites: HashMap::new(),
         indexed: HashMap::new(),
         indexed_found: 0,
         unit: 0,
@@ -403,6 +413,7 @@ impl Emit<'_> {
             self.entry(unit);
         }
         for unit in (0..count).filter(|&unit| !self.plan.cold[unit as usize]) {
+            self.one_by_one(unit);
             if self.whom == For::All {
                 self.unit(unit, true);
             }
