@@ -339,6 +339,7 @@ impl Writer {
         };
         match self.draw.random.below(10) {
             0..=3 => self.branch(scope, &inner, &lost, budget),
+            4..=7 if scope.loops < 3 && self.draw.random.chance(25) => self.row(),
             4..=7 if scope.loops < 3 => self.repeat(scope, &inner, &lost, budget),
             8 if scope.loops < 2 => {
                 let id = self.id();
@@ -502,6 +503,85 @@ impl Writer {
             once: false,
             body,
         }
+    }
+
+    /// A loop that stores nothing, in which each lane goes through a row of its own, and perhaps leaves it early.
+    fn row(&mut self) -> Node {
+        let id = self.id();
+        let (source, start, most) = (
+            self.draw.source(),
+            self.draw.source(),
+            self.draw.random.pick(&[3, 7, 15, 31]),
+        );
+        let before = vec![format!("and.b32 %n{id}, {source}, {most};")];
+        let always = vec![
+            format!("mov.b32 %c{id}, 0;"),
+            format!("and.b32 %t0, {start}, 127;"),
+            format!("mad.wide.u32 %W{id}, %t0, 16, %Ptab;"),
+        ];
+        self.draw.readable.push(format!("%c{id}"));
+        let mut body = self.lookups(id);
+        if self.draw.random.chance(40) {
+            let (a, b) = (self.draw.source(), self.draw.source());
+            let condition = self.draw.random.pick(&["%q1", "!%q1"]).to_string();
+            let setp = format!("setp.{}.u32 %q1, {a}, {b};", self.draw.random.pick(&["lt", "ge", "ne"]));
+            body.push(match self.draw.random.chance(40) {
+                true => Node::Jump {
+                    before: vec![setp],
+                    condition,
+                    target: format!("L{id}_{}", self.draw.random.pick(&["next", "out"])),
+                },
+                false => Node::If {
+                    id: self.id(),
+                    before: vec![setp],
+                    condition,
+                    mask: None,
+                    then: self.lookups(id),
+                    other: Vec::new(),
+                },
+            });
+            body.extend(self.lookups(id));
+        }
+        self.draw.readable.pop();
+        let step = self.draw.random.pick(&[8, 8, 16, 24]);
+        body.push(unit(format!("add.u64 %W{id}, %W{id}, {step};")));
+        Node::Loop {
+            id,
+            before,
+            always,
+            bottom: self.draw.random.chance(70),
+            mask: None,
+            once: false,
+            body,
+        }
+    }
+
+    /// Loads from the table, and operations on what was found.
+    fn lookups(&mut self, row: usize) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for _ in 0..1 + self.draw.random.below(3) {
+            let (to, float, index) = (self.draw.word(), self.draw.float(), self.draw.source());
+            nodes.extend(match self.draw.random.below(7) {
+                0 => vec![unit(format!("ld.global.b32 {to}, [%W{row}];"))],
+                1 => vec![unit(format!("ld.global.nc.f32 {float}, [%W{row}+4];"))],
+                2 => vec![unit(format!("ld.global.v2.b32 {{{to}, %t2}}, [%W{row}+8];"))],
+                3 => vec![
+                    unit(format!("and.b32 %t1, {index}, 255;")),
+                    unit("mul.wide.u32 %w0, %t1, 4;"),
+                    unit("add.u64 %w1, %Ptab, %w0;"),
+                    unit(format!("ld.global.b32 {to}, [%w1+16];")),
+                ],
+                _ => Vec::new(),
+            });
+            // What is known in no other lane, or not by all operations, is for vectors.
+            let compute = self.draw.compute();
+            if let Node::Unit { lines, guard: None } = &compute
+                && !lines.iter().any(|line| line.contains("%p"))
+            {
+                nodes.push(compute);
+            }
+        }
+        nodes
     }
 
     /// Some lanes leave the kernel, after leaving something behind.

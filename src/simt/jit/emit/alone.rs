@@ -171,7 +171,10 @@ impl Emit<'_> {
         // What is one number for the warp is so where lanes make their turns together.
         let right = own.iter().chain(&read).all(known)
             && written.iter().all(is_vector)
-            && written.iter().chain(&carried).all(|reg| reg.width != Width::Pred);
+            && written.iter().all(|reg| reg.width != Width::Pred)
+            && carried
+                .iter()
+                .all(|reg| reg.width != Width::Pred || self.is_one_number(*reg));
         if !right || self.follows_what_it_loads(&units, &own) {
             return None;
         }

@@ -399,15 +399,15 @@ impl Emit<'_> {
                 Some((count, looks)) if to <= unit => {
                     let over = self.spend(count, looks);
                     let chain = self.chain(nodes.clone());
-                    self.rarely(&over, &chain, &format!("M{to}"));
+                    self.rarely(&over, &chain, &self.again_under(unit, to));
                 }
                 _ if to <= unit => {
                     // Others of the loop go round first: they pay.
                     let over = self.spend(1, false);
                     let chain = self.chain(nodes.clone());
-                    self.rarely(&over, &chain, &format!("M{to}"));
+                    self.rarely(&over, &chain, &self.again_under(unit, to));
                 }
-                _ => self.jump(&format!("M{to}")),
+                _ => self.jump(&self.again_under(unit, to)),
             }
             if last {
                 return;

@@ -11,8 +11,10 @@ use super::super::context::{Context, Extent};
 use super::alone::Loop;
 use super::{Emit, For, Node};
 
-/// Warps that go through the loop together where that was found to be less work, and where lanes load what lies side by side.
-const TOGETHER: u32 = 31;
+/// Warps that go through the loop together, at most, where that was found to be less work, or scalar code could not make all turns: one the first
+/// time, for somebody has to make the turn and may learn where memory is, and each time twice as many.
+const TOGETHER: u32 = 127;
+/// Those that do so where lanes load what lies side by side.
 const SIDE_BY_SIDE: u32 = 255;
 /// What things take, in halves of a cycle of an AMD Zen 5: a turn of a warp for each of its loads, of what the block shares and of others;
 /// a turn of a lane for each of its loads; to begin with a lane, and to guess wrongly when it is done.
@@ -54,12 +56,27 @@ impl Emit<'_> {
         self.text.label(&own);
     }
 
-    /// Where all lanes go on that come to a unit from another one: those that are in a loop together stay so.
+    /// Where all lanes go on that come to a unit from another one: those that are in a loop together stay so. (LLVM would have to keep all that
+    /// either way needs in each turn, if lanes could change from one to the other there.)
     pub(super) fn again(&self, from: Node, to: Node) -> String {
-        match self.alone.get(&to) {
-            Some((_, last)) if (to..=*last).contains(&from) => format!("FV{to}"),
-            _ => format!("F{to}"),
+        match self.is_in_loop(from, to) {
+            true => format!("FV{to}"),
+            false => format!("F{to}"),
         }
+    }
+
+    /// The same for lanes under a mask.
+    pub(super) fn again_under(&self, from: Node, to: Node) -> String {
+        match self.is_in_loop(from, to) {
+            true => format!("MV{to}"),
+            false => format!("M{to}"),
+        }
+    }
+
+    /// Whether a unit is one of those of a loop that lanes may go through one by one, and another one its head.
+    fn is_in_loop(&self, unit: Node, head: Node) -> bool {
+        let known = self.alone.get(&head);
+        known.is_some_and(|(_, last)| (head..=*last).contains(&unit))
     }
 
     /// Whether it was found lately that lanes had better go together.
@@ -75,7 +92,8 @@ impl Emit<'_> {
         self.jump(own);
     }
 
-    /// Where it is kept how many more times lanes go together: in the place of an address that no access asks for.
+    /// Where it is kept how many more times lanes go together, and how many did so the last time: in the place of
+    /// an address, and of the room there, that no access asks for.
     fn waits_of(&mut self, site: usize) -> String {
         let extents = self.field(offset_of!(Context, extents), "ptr", true);
         self.place(&extents, site * size_of::<Extent>() + offset_of!(Extent, low))
@@ -86,7 +104,9 @@ impl Emit<'_> {
         let mut rows: Option<String> = None;
         let looks = this.loads.iter();
         for look in looks.filter(|look| look.space != Space::Const) {
-            let Some(reg) = look.register else { continue };
+            let Some(reg) = look.register.filter(|reg| !self.is_one_number(*reg)) else {
+                continue;
+            };
             let Some(values) = self.in_first_turn(this, (reg, look.unit), look.first) else {
                 continue;
             };
@@ -202,10 +222,15 @@ impl Emit<'_> {
         let lost = self.text.value(format!("icmp ugt i64 {by_lane}, {by_warp}"));
         let stay = self.text.value(format!("load i32, ptr %alone.stay{unit}"));
         let stays = self.text.value(format!("icmp ne i32 {stay}, 0"));
-        let wait = self.text.value(format!("select i1 {lost}, i64 {TOGETHER}, i64 0"));
-        // Somebody has to make the turn that was not made, and may learn where memory is.
-        let wait = self.text.value(format!("select i1 {stays}, i64 1, i64 {wait}"));
+        let lost = self.text.value(format!("or i1 {lost}, {stays}"));
         let at = self.waits_of(site);
+        let of = self.place(&at, offset_of!(Extent, room) - offset_of!(Extent, low));
+        let before = self.text.value(format!("load i64, ptr {of}"));
+        let more = self.text.value(format!("shl i64 {before}, 1"));
+        let more = self.text.value(format!("or i64 {more}, 1"));
+        let more = self.text.value(format!("and i64 {more}, {TOGETHER}"));
+        let wait = self.text.value(format!("select i1 {lost}, i64 {more}, i64 0"));
+        self.text.line(format!("store i64 {wait}, ptr {of}"));
         self.text.line(format!("store i64 {wait}, ptr {at}"));
     }
 
