@@ -323,7 +323,11 @@ impl Emit<'_> {
                 match of {
                     Some(number) => {
                         let look = &mut looks[number];
-                        let end = (look.least + look.reach as i64).max(address.offset + bytes as i64);
+                        let ends = [
+                            look.least.saturating_add(look.reach as i64),
+                            address.offset.saturating_add(bytes as i64),
+                        ];
+                        let end = ends[0].max(ends[1]);
                         look.least = look.least.min(address.offset);
                         look.reach = (end - look.least) as u64;
                         look.members.push(at);
