@@ -808,7 +808,7 @@ impl Run {
         let sites = &unsafe { &*self.native }.sites;
         for &(_, site) in of {
             let Some(reach) = sites.get(site as usize) else {
-                return;
+                continue;
             };
             // SAFETY: there are two extents for each site, which the thread's code alone looks at; it waits for this.
             let (now, before) = unsafe {

@@ -33,12 +33,7 @@ impl Emit<'_> {
             self.step(op, pc, None);
             return;
         }
-        let moves = compute::moved(what).is_some() && dst.iter().all(|reg| self.is_lazy(*reg));
-        let raw = compute::takes_any_nan(what) || moves;
-        let constants: Vec<Option<u64>> = src
-            .iter()
-            .map(|reg| self.input.body.constant(reg.number).map(|bits| bits as u64))
-            .collect();
+        let (raw, constants) = (self.takes_any_nan(what, dst), self.constants(src));
         let line = dst.iter().all(|reg| self.kind(reg.number).is_line());
         if line {
             self.must_not_wrap(what, src);
@@ -154,6 +149,18 @@ impl Emit<'_> {
                 self.write_lanes(*reg, values);
             }
         }
+    }
+
+    /// Whether an operation gives what it should whichever NaN its operands are.
+    pub(super) fn takes_any_nan(&self, what: Compute, dst: &[Reg]) -> bool {
+        let moves = compute::moved(what).is_some() && dst.iter().all(|reg| self.is_lazy(*reg));
+        compute::takes_any_nan(what) || moves
+    }
+
+    /// The values of operands that are constants.
+    pub(super) fn constants(&self, src: &[Reg]) -> Vec<Option<u64>> {
+        let each = src.iter().map(|reg| self.input.body.constant(reg.number));
+        each.map(|bits| bits.map(|bits| bits as u64)).collect()
     }
 
     /// So many numbers of a line, for as many lanes each.

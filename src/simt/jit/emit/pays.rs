@@ -1,4 +1,4 @@
-//! Whether warps go through a loop lane by lane ([`super::alone`]): that is measured. Turns of all lanes and turns of the longest one say which
+//! Whether warps go through a loop lane by lane ([`super::alone`]): turns are counted. Those of all lanes and those of the longest one say which
 //! way would have been less work, and after a loss the next warps go through the loop together. So do those whose lanes load what
 //! lies side by side.
 
@@ -165,10 +165,7 @@ impl Emit<'_> {
             .map(|&reg| self.in_first_turn(this, (reg, unit), at))
             .collect();
         let sources = sources?;
-        let constants: Vec<Option<u64>> = src
-            .iter()
-            .map(|reg| self.input.body.constant(reg.number).map(|bits| bits as u64))
-            .collect();
+        let constants = self.constants(src);
         let mut results = Vec::new();
         for part in 0..self.parts {
             let these: Vec<String> = sources.iter().map(|values| values[part].clone()).collect();

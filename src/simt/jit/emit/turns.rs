@@ -303,12 +303,7 @@ impl Emit<'_> {
         (what, dst, src): (Compute, &[Reg], &[Reg]),
         labels: &Labels,
     ) -> Option<Vec<String>> {
-        let moves = compute::moved(what).is_some() && dst.iter().all(|reg| self.is_lazy(*reg));
-        let raw = compute::takes_any_nan(what) || moves;
-        let constants: Vec<Option<u64>> = src
-            .iter()
-            .map(|reg| self.input.body.constant(reg.number).map(|bits| bits as u64))
-            .collect();
+        let (raw, constants) = (self.takes_any_nan(what, dst), self.constants(src));
         let sources: Vec<String> = src.iter().map(|&reg| self.value_of(this, values, reg, raw)).collect();
         let mut emitter = Emitter {
             text: &mut self.text,
