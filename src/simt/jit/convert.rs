@@ -299,33 +299,36 @@ impl Emitter<'_> {
             }
             return Some(self.long_of_double(&value, signed));
         }
-        let by = to.max(32);
-        let op = if signed { "fptosi" } else { "fptoui" };
+        // LLVM makes its saturating conversion of vectors one lane at a time, so the number is clamped before.
+        let (by, places) = (to.max(32), if signed { to - 1 } else { to });
+        let precision = if bits == 32 { 24 } else { 53 };
+        let above = 2f64.powi(places as i32);
+        let most = above - 2f64.powi((places as i32 - precision).max(0));
+        let least = if signed { -above } else { 0.0 };
         let (ty, float) = (self.form.int(by), self.form.float(bits));
-        let (name, of) = (self.form.suffix(&format!("i{by}")), self.form.suffix(element));
-        let mut result = self
-            .text
-            .value(format!("call {ty} @llvm.{op}.sat.{name}.{of}({float} {value})"));
-        if to < 32 {
-            if signed {
-                let low = self.constant(32, u64::MAX << (to - 1));
-                result = self.text.intrinsic("smax", self.form, "i32", &[&result, &low]);
-            }
-            let (least, high) = if signed { ("smin", to - 1) } else { ("umin", to) };
-            let high = self.constant(32, (1 << high) - 1);
-            result = self.text.intrinsic(least, self.form, "i32", &[&result, &high]);
+        let mut clamped = value.clone();
+        for (relation, bound) in [("olt", most), ("ogt", least)] {
+            let bound = self.form.float_constant(bits, bound);
+            let within = self.fcmp(relation, bits, &clamped, &bound);
+            clamped = self.text.select(self.form, &float, &within, &clamped, &bound);
         }
-        if from == Kind::F64 || to == 64 {
-            let nan = self.fcmp("uno", bits, &value, &value);
+        let op = if signed { "fptosi" } else { "fptoui" };
+        let mut result = self.text.convert(op, &float, &clamped, &ty);
+        if places as i32 > precision {
+            let above = self.form.float_constant(bits, above);
+            let above = self.fcmp("oge", bits, &value, &above);
+            let most = self.constant(by, u64::MAX >> (64 - places));
+            result = self.select(by, &above, &most, &result);
+        }
+        let nan = self.fcmp("uno", bits, &value, &value);
+        let of_nan = match from == Kind::F64 || to == 64 {
+            false => 0,
             // Narrow ones are extended by their sign.
-            let top = if signed && to < 32 {
-                u64::MAX << (to - 1)
-            } else {
-                1 << (to - 1)
-            };
-            let top = self.constant(by, top);
-            result = self.select(by, &nan, &top, &result);
-        }
+            true if signed && to < 32 => u64::MAX << (to - 1),
+            true => 1 << (to - 1),
+        };
+        let of_nan = self.constant(by, of_nan);
+        result = self.select(by, &nan, &of_nan, &result);
         Some(match to {
             8 => self.resize(32, &result, 16, signed),
             _ => self.resize(by, &result, to, signed),
