@@ -78,6 +78,9 @@ impl Texture {
         if self.image.format.edge() != 1 {
             return false;
         }
+        if self.in_row(fetches, view, out) {
+            return true;
+        }
         let geometry = fetches.geometry;
         let reader = Reader::new(self, sampler, fetches.compare.is_some(), view);
         let done = match (geometry.is_cube(), reader.directions(geometry, !fetches.floats)) {
@@ -87,6 +90,46 @@ impl Texture {
             (false, _) => Warp::<3>::flat(reader, fetches, out),
         };
         done.is_ok()
+    }
+
+    /// Texels of one row by whole numbers, as `tex1Dfetch` reads them, if all lie in it. `false`: nothing was done.
+    #[inline(always)]
+    fn in_row(&self, fetches: &Fetches<'_>, view: View, out: &mut Texels) -> bool {
+        let ([level], false) = (&self.image.levels[..], fetches.floats) else {
+            return false;
+        };
+        let is_plain = fetches.offset.is_none() && fetches.compare.is_none() && fetches.gather.is_none();
+        if !is_plain || fetches.geometry != Geometry::D1 || !matches!(fetches.details, Details::Base) {
+            return false;
+        }
+        // Whoever reads nothing reads where the first one does.
+        let first = fetches.at[0][fetches.active.trailing_zeros() as usize % LANES];
+        let (mut index, mut least, mut most) = (*fetches.at[0], first, first);
+        for (lane, index) in index.iter_mut().enumerate() {
+            *index = if fetches.active >> lane & 1 == 1 { *index } else { first };
+            least = least.min(*index);
+            most = most.max(*index);
+        }
+        if most >= level.width {
+            return false;
+        }
+        let bytes = self.image.format.bytes();
+        let mut address = [0_u64; LANES];
+        for lane in 0..LANES {
+            address[lane] = level.address + u64::from(index[lane]) * u64::from(bytes);
+        }
+        if let Backing::Plain { .. } = self.image.memory {
+            let from = level.address + u64::from(least) * u64::from(bytes);
+            let length = (u64::from(most - least) + 1) * u64::from(bytes);
+            if !view.check(from, length, READ) {
+                return false;
+            }
+        }
+        // SAFETY: an array's memory is in the arena, whose pages stay readable once they were, and indices lie within the
+        // row for all lanes; ordinary memory was checked just now. A texel has as many bytes as the format says.
+        unsafe { load(&address, bytes, out) };
+        components(self.image.format, self.normalize, self.srgb, out);
+        true
     }
 }
 
