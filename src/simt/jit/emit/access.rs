@@ -70,8 +70,9 @@ impl Emit<'_> {
         true
     }
 
-    /// A load of two words that nobody may see half of: one of eight bytes. `false`: not of a kind that is known here.
-    pub(super) fn load_pair(
+    /// A load of several elements as one: of pixels and the like, and of two words that nobody may see half of. `false`: not of a kind that is
+    /// known here.
+    pub(super) fn load_packed(
         &mut self,
         address: &Address,
         element: Element,
@@ -79,36 +80,40 @@ impl Emit<'_> {
         op: &Op,
         pc: Pc,
     ) -> bool {
-        let Some(pair) = Moved::pair(element, dst.len(), false) else {
+        let Some(packed) = Moved::packed(element, dst.len(), false) else {
             return false;
         };
-        let Some((place, done, safe)) = self.way(address, pair, op, pc) else {
+        let Some((place, done, safe)) = self.way(address, packed, op, pc) else {
             return false;
         };
-        self.either(address, pair, place, |this, place| {
-            let loaded = this.load_from((address, place), pair.size, &[true], &safe);
-            let [both] = &loaded[..] else {
+        self.go_along((address.space, address.register), &place, false);
+        let (all, bits) = (packed.size as u32 * 8, u32::from(element.bytes) * 8);
+        self.either(address, packed, place, |this, place| {
+            let loaded = this.load_from((address, place), packed.size, &[true], &safe);
+            let [loaded] = &loaded[..] else {
                 unreachable!("one element is wanted")
             };
-            let halves = [false, true].map(|upper| this.half_of(both, upper));
-            this.write_loaded(halves.into(), element, dst);
+            let parts = (0..dst.len() as u32).map(|number| this.part_of(loaded, all, (number, bits)));
+            let parts = parts.collect();
+            this.write_loaded(parts, element, dst);
         });
         self.behind(done);
         true
     }
 
-    /// The lower or the upper words of what was loaded by double words.
-    fn half_of(&mut self, both: &Loaded, upper: bool) -> Loaded {
-        let form = match both {
+    /// Elements of so many bits, the lowest one first, out of larger ones that were loaded as one.
+    fn part_of(&mut self, loaded: &Loaded, all: u32, (number, bits): (u32, u32)) -> Loaded {
+        let form = match loaded {
             Loaded::Same(_) => Form::One,
             Loaded::Lanes(_) => self.form(),
         };
-        both.map(|value| {
+        loaded.map(|value| {
             let mut value = value.to_owned();
-            if upper {
-                value = self.text.binary("lshr", &form.int(64), &value, &form.constant(64, 32));
+            if number > 0 {
+                let by = form.constant(all, u64::from(number * bits));
+                value = self.text.binary("lshr", &form.int(all), &value, &by);
             }
-            self.text.resize(form, 64, &value, 32, false)
+            self.text.resize(form, all, &value, bits, false)
         })
     }
 
@@ -235,8 +240,8 @@ impl Emit<'_> {
                 [_] => elements.push(self.gather(&at, (offset, bits, size), mask.as_deref())),
                 _ => {
                     let both = Loaded::Lanes(self.gather(&at, (offset, 64, size), mask.as_deref()));
-                    for upper in [false, true] {
-                        elements.push(self.half_of(&both, upper).into_values());
+                    for number in [0, 1] {
+                        elements.push(self.part_of(&both, 64, (number, 32)).into_values());
                     }
                 }
             }
@@ -349,29 +354,43 @@ impl Emit<'_> {
         true
     }
 
-    /// A store of two words that nobody may see half of: one of eight bytes. `false`: not of a kind that is known here.
-    pub(super) fn store_pair(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
-        let (Some(pair), &[low, high]) = (Moved::pair(element, src.len(), true), src) else {
+    /// A store of several elements as one, as [`Emit::load_packed`] loads them.
+    pub(super) fn store_packed(&mut self, address: &Address, element: Element, src: &[Reg], op: &Op, pc: Pc) -> bool {
+        let Some(packed) = Moved::packed(element, src.len(), true) else {
             return false;
         };
-        let Some((place, done, _)) = self.way(address, pair, op, pc) else {
+        let Some((place, done, _)) = self.way(address, packed, op, pc) else {
             return false;
         };
+        self.go_along((address.space, address.register), &place, true);
         let own = address.space == Space::Shared;
-        self.either(address, pair, place, |this, place| {
-            let form = this.form();
-            let (ty, by) = (form.int(64), form.constant(64, 32));
-            let [low, high] = [low, high].map(|reg| this.stored(reg, element));
-            let both = low.iter().zip(&high).map(|(low, high)| {
-                let [low, high] = [low, high].map(|half| this.text.resize(form, 32, half, 64, false));
-                let high = this.text.binary("shl", &ty, &high, &by);
-                this.text.binary("or", &ty, &high, &low)
-            });
-            let both: Vec<String> = both.collect();
-            this.store_to(place, pair.size, &[both], own);
+        let (all, bits) = (packed.size as u32 * 8, u32::from(element.bytes) * 8);
+        self.either(address, packed, place, |this, place| {
+            let (form, ty) = (this.form(), this.form().int(all));
+            let mut whole: Vec<String> = Vec::new();
+            for (number, &reg) in (0..).zip(src) {
+                let parts = this.stored(reg, element);
+                let by = form.constant(all, u64::from(number * bits));
+                let parts = parts.iter().map(|part| {
+                    let part = this.text.resize(form, bits, part, all, false);
+                    this.text.binary("shl", &ty, &part, &by)
+                });
+                let parts: Vec<String> = parts.collect();
+                whole = match number {
+                    0 => parts,
+                    _ => this.each_of(&whole, &parts, &ty),
+                };
+            }
+            this.store_to(place, packed.size, &[whole], own);
         });
         self.behind(done);
         true
+    }
+
+    /// Each of both, joined.
+    fn each_of(&mut self, a: &[String], b: &[String], ty: &str) -> Vec<String> {
+        let pairs = a.iter().zip(b);
+        pairs.map(|(a, b)| self.text.binary("or", ty, a, b)).collect()
     }
 
     /// What a register has for an element in memory.
@@ -526,7 +545,7 @@ impl Emit<'_> {
         // Vectors of four have no masks.
         if !may
             || moved.count != 1
-            || !matches!(bytes, 4 | 8)
+            || !(matches!(bytes, 4 | 8) || matches!(bytes, 1 | 2) && self.lanes == 16)
             || !bytes.is_multiple_of(*scale)
             || address.space == Space::Local
             || self.lanes < 8

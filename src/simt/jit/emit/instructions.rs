@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::ops::RangeInclusive;
 
 use crate::isa::lanes::Width;
-use crate::program::{Inst, Op, Ordering, Reg, Register, Role, Space};
+use crate::program::{Element, Inst, Op, Ordering, Reg, Register, Role, Space};
 
 use super::super::Pc;
 use super::super::compute::bits_of;
@@ -63,8 +63,8 @@ impl Emit<'_> {
                 if *ordering != Ordering::Weak {
                     self.looks();
                 }
-                let done = match is_strong_vector(*ordering, dst.len()) {
-                    true => self.load_pair(address, *element, dst, op, pc),
+                let done = match is_packed(*ordering, *element, dst.len()) {
+                    true => self.load_packed(address, *element, dst, op, pc),
                     false => self.load(address, *element, dst, op, pc),
                 };
                 if !done {
@@ -80,8 +80,8 @@ impl Emit<'_> {
                 ..
             } => {
                 self.keep_order(*ordering);
-                let done = match is_strong_vector(*ordering, src.len()) {
-                    true => self.store_pair(address, *element, src, op, pc),
+                let done = match is_packed(*ordering, *element, src.len()) {
+                    true => self.store_packed(address, *element, src, op, pc),
                     false => self.store(address, *element, src, op, pc),
                 };
                 if !done {
@@ -218,7 +218,7 @@ impl Emit<'_> {
 
     /// LLVM moves nothing past a strong access, leaves none of them out and makes no two of them one. For the CPU no more is needed:
     /// x86 has the words that lanes load and store, which are aligned, whole, and keeps loads in order, and stores, and both behind loads.
-    /// (What vectors are made of is no such word: [`is_strong_vector`].)
+    /// (What vectors are made of is no such word: [`is_packed`].)
     fn keep_order(&mut self, ordering: Ordering) {
         if ordering != Ordering::Weak {
             self.text.line("fence syncscope(\"singlethread\") seq_cst");
@@ -371,8 +371,8 @@ impl Emit<'_> {
     }
 }
 
-/// Whether an access moves several elements that others must not see half of (CUB's look-back scans count on that): two words are one of
-/// eight bytes then, and for others the interpreter moves up to 16 bytes at once.
-fn is_strong_vector(ordering: Ordering, elements: usize) -> bool {
-    ordering != Ordering::Weak && elements > 1
+/// Whether an access moves several elements as one of up to eight bytes: those that others must not see half of (CUB's look-back scans count on
+/// that; of more than eight bytes the interpreter takes care), and those that are smaller than words.
+fn is_packed(ordering: Ordering, element: Element, elements: usize) -> bool {
+    elements > 1 && (ordering != Ordering::Weak || element.bytes < 4)
 }

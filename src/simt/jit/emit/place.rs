@@ -57,13 +57,11 @@ impl Moved {
         let bytes = moved.bytes();
         (size <= 8 && bytes <= 32 && bytes.is_power_of_two()).then_some(moved)
     }
-    /// Of two words that go as one element of eight bytes.
-    pub(super) fn pair(element: Element, count: usize, stores: bool) -> Option<Moved> {
-        (element.bytes == 4 && count == 2).then_some(Moved {
-            size: 8,
-            count: 1,
-            stores,
-        })
+    /// Of several elements that go as one of at most eight bytes.
+    pub(super) fn packed(element: Element, count: usize, stores: bool) -> Option<Moved> {
+        let size = u64::from(element.bytes) * count as u64;
+        let count = 1;
+        matches!(size, 2 | 4 | 8).then_some(Moved { size, count, stores })
     }
     pub(super) fn bytes(self) -> u64 {
         self.size * self.count
