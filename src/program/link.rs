@@ -545,6 +545,7 @@ impl<'a> Linker<'a> {
                 reserved: OnceLock::new(),
                 address_taken: OnceLock::new(),
                 old: OnceLock::new(),
+                as_written: false,
             },
         }
     }

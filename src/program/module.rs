@@ -149,6 +149,8 @@ pub(super) struct Linked {
     pub address_taken: OnceLock<Vec<u32>>,
     /// What only PTX 1.x has.
     pub old: OnceLock<Old>,
+    /// Functions keep their calls, and what goes by way of their frames: for those who look at how.
+    pub as_written: bool,
 }
 
 /// Variables that only PTX 1.x has.

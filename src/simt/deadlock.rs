@@ -73,7 +73,7 @@ fn groups(bundles: &[Bundle], barriers: &Barriers, env: &Env<'_>) -> Vec<Group> 
         for fragment in &bundle.fragments {
             let waits = fragment.waits();
             let (exec, pc) = bundle.place(fragment);
-            let site = site(module, &exec.compiled, exec.pc_in_function(pc), 1);
+            let site = site(module, &exec.compiled, exec.pc_in_function(pc));
             let threads = lanes(&fragment.mask).map(|lane| bundle.first_thread + lane as u32);
             let known = groups
                 .iter_mut()

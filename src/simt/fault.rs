@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::isa::lanes::WARP;
 use crate::memory::exact;
 use crate::program::{Function, Module, Origin, SharedName, Space};
+use crate::ptx::Source;
 use crate::ptx::ast::Span;
 
 use super::cause::{Cause, Made};
@@ -177,19 +178,23 @@ fn stack(module: &Module, located: &Located) -> Vec<Site> {
 
 fn sites(module: &Module, located: &Located) -> Vec<Site> {
     // Recursion stands at the same call many times over.
-    let mut rows: Vec<(&Arc<Compiled>, Pc, usize)> = Vec::new();
+    let mut rows: Vec<(&Arc<Compiled>, Standing, usize)> = Vec::new();
     for (exec, pc) in &located.stack {
-        let pc = exec.pc_in_function(*pc);
-        match rows.last_mut() {
-            Some((code, last, times)) if Arc::ptr_eq(code, &exec.compiled) && *last == pc => *times += 1,
-            _ => rows.push((&exec.compiled, pc, 1)),
+        for standing in standings(&exec.compiled, exec.pc_in_function(*pc)) {
+            match rows.last_mut() {
+                Some((code, last, times)) if Arc::ptr_eq(code, &exec.compiled) && *last == standing => *times += 1,
+                _ => rows.push((&exec.compiled, standing, 1)),
+            }
         }
     }
     let left_out = rows.len().saturating_sub(INNER + OUTER);
     let mut sites: Vec<Site> = Vec::new();
-    for (index, (code, pc, times)) in rows.iter().enumerate() {
+    for (index, (code, standing, times)) in rows.iter().enumerate() {
         if index < INNER || index >= INNER + left_out {
-            sites.push(site(module, code, *pc, *times));
+            sites.push(Site {
+                times: *times,
+                ..standing.site(module, code)
+            });
         }
     }
     if left_out > 0 {
@@ -198,32 +203,91 @@ fn sites(module: &Module, located: &Located) -> Vec<Site> {
     sites
 }
 
-/// Where an instruction stands in its source, `times` calls in a row.
-pub(super) fn site(module: &Module, compiled: &Compiled, pc: Pc, times: usize) -> Site {
-    let span = compiled.code.get(pc as usize).map(|i| i.span).unwrap_or_default();
-    Site {
-        times,
-        ..of_span(module, &compiled.function, span)
+/// Where a thread stands in a function: in the one whose code it is, or in another one that was inlined there.
+#[derive(Clone, Copy, PartialEq)]
+struct Standing {
+    /// As [`Block::inlined`](crate::program::Block::inlined) counts; 0: the function itself.
+    inlined: u32,
+    span: Span,
+}
+
+/// The functions of one frame at an instruction, innermost first.
+fn standings(compiled: &Compiled, pc: Pc) -> Vec<Standing> {
+    let Some(instr) = compiled.code.get(pc as usize) else {
+        let (inlined, span) = (0, Span::default());
+        return vec![Standing { inlined, span }];
+    };
+    let innermost = Standing {
+        inlined: instr.inlined,
+        span: instr.span,
+    };
+    let outer = |standing: &Standing| {
+        let into = &compiled.function.body.inlined[standing.inlined.checked_sub(1)? as usize];
+        Some(Standing {
+            inlined: into.within,
+            span: into.call,
+        })
+    };
+    std::iter::successors(Some(innermost), outer).collect()
+}
+
+impl Standing {
+    fn site(&self, module: &Module, compiled: &Compiled) -> Site {
+        let function = &compiled.function;
+        match self
+            .inlined
+            .checked_sub(1)
+            .map(|at| &function.body.inlined[at as usize])
+        {
+            None => of_span(module, function, self.span),
+            Some(inlined) => {
+                let entry = &module.functions[inlined.function as usize];
+                in_text(
+                    module,
+                    (&entry.name, &inlined.source),
+                    Some(inlined.function),
+                    self.span,
+                )
+            }
+        }
     }
 }
 
+/// Where an instruction stands in its source.
+pub(super) fn site(module: &Module, compiled: &Compiled, pc: Pc) -> Site {
+    standings(compiled, pc)[0].site(module, compiled)
+}
+
 fn of_span(module: &Module, function: &Arc<Function>, span: Span) -> Site {
-    let text = &function.source.text;
-    let (start, end) = (span.start as usize, span.end as usize);
-    let instruction: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
     let lowered = |entry: &crate::program::FunctionEntry| match entry.lowered.get() {
         Some(Ok(found)) => Arc::ptr_eq(found, function),
         Some(Err(_)) | None => false,
     };
     let number = module.functions.iter().position(lowered);
+    in_text(
+        module,
+        (&function.name, &function.source),
+        number.map(|number| number as u32),
+        span,
+    )
+}
+
+fn in_text(module: &Module, (name, source): (&Arc<str>, &Source), number: Option<u32>, span: Span) -> Site {
+    let (start, end) = (span.start as usize, span.end as usize);
+    let instruction: Vec<&str> = source
+        .text
+        .get(start..end)
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     Site {
-        function: Arc::clone(&function.name),
-        ptx_line: match (instruction.is_empty(), text.get(..start)) {
+        function: Arc::clone(name),
+        ptx_line: match (instruction.is_empty(), source.text.get(..start)) {
             (false, Some(before)) => before.matches('\n').count() as u32 + 1,
             (true, _) | (_, None) => 0,
         },
         instruction: instruction.join(" "),
-        origin: number.map_or_else(Origin::default, |number| module.origin_of(number as u32, span)),
+        origin: number.map_or_else(Origin::default, |number| module.origin_of(number, span)),
         times: 1,
         left_out: 0,
     }

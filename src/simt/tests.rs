@@ -54,6 +54,7 @@ fn instr(op: Op<Slot>) -> Instr {
         guard: None,
         what: What::Op(op),
         span: Default::default(),
+        inlined: 0,
     }
 }
 
@@ -66,6 +67,7 @@ fn jump(target: u32) -> Instr {
             block: 0,
         },
         span: Default::default(),
+        inlined: 0,
     }
 }
 

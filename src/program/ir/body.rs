@@ -1,11 +1,13 @@
 //! The body of a function: basic blocks of instructions over virtual registers, joined by explicit ends.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::facts::Facts;
 use super::op::{Guard, Initial, Inst, Op, Reg, Register};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
+use crate::ptx::Source;
 use crate::ptx::ast::Span;
 
 /// A block's number: its place in the text.
@@ -97,6 +99,21 @@ pub struct Block {
     pub end: End,
     /// Where the block stands in the text; made-up blocks stand between others.
     pub place: u64,
+    /// Whose text it is: 0 the function's own, `n` that of the `n`-th of [`Body::inlined`].
+    pub inlined: u32,
+}
+
+/// A call that was replaced by what it called.
+#[derive(Clone, Debug)]
+pub struct Inlined {
+    /// Index into the module's functions.
+    pub function: u32,
+    /// The text in which it stands.
+    pub source: Arc<Source>,
+    /// The call, in the text of the function that made it.
+    pub call: Span,
+    /// Whose text that is, as [`Block::inlined`] says it.
+    pub within: u32,
 }
 
 /// The blocks and registers of a function; block 0 is the entry.
@@ -104,6 +121,8 @@ pub struct Block {
 pub struct Body {
     pub blocks: Vec<Block>,
     pub registers: Vec<RegisterInfo>,
+    /// Calls that were replaced, outer ones first.
+    pub inlined: Vec<Inlined>,
     /// Pure operations on constants of the launch, in order: done once before the code runs.
     pub prologue: Vec<Inst>,
     /// What is known of each register's value, once the passes have looked.

@@ -100,6 +100,27 @@ fn is_there<R>(address: &Address<R>) -> bool {
 }
 
 impl<R> Op<R> {
+    /// The bytes of the running frame that it loads, stores or changes by their offset alone: where they begin, and how many.
+    pub fn direct_access(&self) -> Option<(u32, u32)> {
+        // No element has more than 16 bytes.
+        let (address, bytes) = if let Op::Load {
+            address, element, dst, ..
+        } = self
+        {
+            (address, u32::from(element.bytes) * dst.len() as u32)
+        } else if let Op::Store {
+            address, element, src, ..
+        } = self
+        {
+            (address, u32::from(element.bytes) * src.len() as u32)
+        } else if let Op::Atomic { address, b, .. } = self {
+            (address, 16 * b.len() as u32)
+        } else {
+            return None;
+        };
+        Some((address.in_frame()?, bytes))
+    }
+
     /// The number of a barrier at which all threads of the block meet and that does no more: what `__syncthreads` is.
     pub fn barrier_of_all(&self) -> Option<u32> {
         match *self {

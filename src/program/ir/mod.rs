@@ -17,7 +17,7 @@ mod verify;
 mod visit;
 
 pub use crate::isa::{Bitwise, Compute, Contractible, Linear};
-pub use body::{Block, BlockId, Body, End, RegisterInfo};
+pub use body::{Block, BlockId, Body, End, Inlined, RegisterInfo};
 pub use effects::{Effects, Reach};
 pub use op::*;
 pub use shadow::{Decision, Shadow, ShadowOp};

@@ -68,6 +68,14 @@ pub struct Address<R = Reg> {
     pub offset: i64,
 }
 
+impl<R> Address<R> {
+    /// Where in the running frame it lies, if it names no register.
+    pub fn in_frame(&self) -> Option<u32> {
+        let is_direct = self.space == Space::Local && self.register.is_none();
+        is_direct.then(|| u32::try_from(self.offset).ok()).flatten()
+    }
+}
+
 /// What an element of a memory access is, and how it becomes a register value and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element {

@@ -9,6 +9,7 @@
 //! what PTX 1.x alone has.
 
 mod call;
+mod inline;
 mod joint;
 mod legacy;
 mod memory;
@@ -21,6 +22,7 @@ mod sync;
 mod texture;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use self::place::{Binding, Located};
 use super::check::tree::{Object, Parameter, Statement, Tree};
@@ -33,6 +35,7 @@ use super::passes::{self, provenance::Objects};
 use crate::config;
 use crate::isa::fidelity::Fidelity;
 use crate::isa::lanes::Width;
+use crate::ptx::Source;
 use crate::ptx::ast::{self, Item, Space, Span, Type, Variable};
 use crate::ptx::diagnostic::{Diagnostic, Diagnostics};
 
@@ -42,11 +45,114 @@ type Outcome<T> = Result<T, Diagnostic>;
 /// More findings than anybody reads.
 const MANY: usize = 20;
 
+/// A function's text as blocks of instructions, after the passes that look at it alone.
+struct Part {
+    name: Arc<str>,
+    source: Arc<Source>,
+    is_kernel: bool,
+    /// PTX 1.x.
+    is_old: bool,
+    signature: Signature,
+    body: Body,
+    /// In which its blocks are laid out.
+    order: Vec<BlockId>,
+    frame: Frame,
+    /// Kernels only: where its shared variables are.
+    shared: SharedLayout,
+    callees: Vec<u32>,
+    calls_indirectly: bool,
+    /// For [`Function::instructions`].
+    instructions: BTreeSet<(Fidelity, Box<str>)>,
+    /// What addresses are made from, where accesses are checked to the variable.
+    objects: Option<Objects>,
+}
+
+impl Part {
+    fn insts(&self) -> impl Iterator<Item = &Inst> {
+        let blocks = self.order.iter().map(|&block| &self.body.blocks[block as usize]);
+        blocks.flat_map(|block| &block.insts)
+    }
+
+    fn size(&self) -> usize {
+        self.insts().count()
+    }
+
+    /// What the text of another function brings with it, whose frame begins at a place in this one's.
+    fn absorb(&mut self, other: &Part, frame: u32) {
+        self.frame.size = self.frame.size.max(frame.saturating_add(other.frame.size));
+        self.frame.align = self.frame.align.max(other.frame.align);
+        self.frame.places.extend(other.frame.places.iter().map(|place| Place {
+            offset: place.offset + frame,
+            ..*place
+        }));
+        self.calls_indirectly |= other.calls_indirectly;
+        self.instructions.extend(other.instructions.iter().cloned());
+    }
+}
+
 /// Lowers one function of a linked module.
 ///
 /// # Errors
 /// Everything that is wrong with its body.
 pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
+    let mut part = part(module, function)?;
+    // Who looks for mistakes wants to see each function as it is.
+    let check = &config::get().check;
+    let is_checked = check.memory || check.leaks || check.race || check.init || check.sync || check.fp;
+    let as_written = is_checked || check.seeds > 0 || part.is_old || module.linked.as_written;
+    if !as_written {
+        inline::run(module, function, &mut part);
+    }
+    let local = layout::round_up(part.frame.size, part.frame.align);
+    let (return_bytes, param_bytes) = match part.is_kernel {
+        true => (0, 0),
+        false => (part.signature.return_bytes, part.signature.param_bytes),
+    };
+    let places = passes::Places {
+        all: std::mem::take(&mut part.frame.places),
+        results: return_bytes,
+    };
+    let what = passes::What {
+        // What is computed once for a launch is nobody's mistake; who looks for where numbers go wrong wants to see whose.
+        kernel: part.is_kernel && !check.fp,
+        // Of a sum, undefined bits below make those above undefined; of an `or` they do not.
+        sums: !check.init,
+        objects: part.objects.as_ref(),
+        frame: (!as_written).then_some(&places),
+    };
+    let mut body = part.body;
+    passes::run(&mut body, part.order, &what);
+    if check.init {
+        let frame = passes::Frame {
+            bytes: local,
+            results: return_bytes,
+            parameters: param_bytes,
+        };
+        passes::add_shadows(&mut body, &frame);
+    }
+    part.callees.sort_unstable();
+    part.callees.dedup();
+    Ok(Function {
+        name: part.name,
+        body,
+        local,
+        local_align: part.frame.align,
+        return_bytes,
+        param_bytes,
+        shared: part.shared.offsets,
+        shared_bytes: part.shared.bytes,
+        dynamic_shared: part.shared.dynamic,
+        own_shared: part.shared.own,
+        reserved_shared: part.shared.reserved,
+        callees: part.callees,
+        calls_indirectly: part.calls_indirectly,
+        instructions: part.instructions.into_iter().collect(),
+        source: part.source,
+    })
+}
+
+/// One function by itself.
+fn part(module: &Module, function: u32) -> Result<Part, Diagnostics> {
     let Some((unit, definition)) = module.definition(function) else {
         unreachable!("a function built by hand is lowered already");
     };
@@ -91,56 +197,25 @@ pub fn lower(module: &Module, function: u32) -> Result<Function, Diagnostics> {
     if !lower.errors.is_empty() {
         return Err(fail(lower.errors));
     }
-    let kernel = definition.entry;
     let mut body = lower.body;
     // Programs built for debuggers are assembled without optimisation.
     let debug = unit.tree.target.iter().any(|word| &*word.text == "debug");
-    // What is computed once for a launch is nobody's mistake; who looks for where numbers go wrong wants to see whose.
-    let hoists = kernel && !config::get().check.fp;
-    let what = passes::What {
-        kernel: hoists,
-        contract: config::get().fmad && !debug,
-        // Of a sum, undefined bits below make those above undefined; of an `or` they do not.
-        sums: !config::get().check.init,
-        objects: lower.objects.as_ref(),
-    };
-    passes::run(&mut body, &what);
-    let local = layout::round_up(lower.frame.size, lower.frame.align);
-    let (return_bytes, param_bytes) = match kernel {
-        true => (0, 0),
-        false => (lower.signature.return_bytes, lower.signature.param_bytes),
-    };
-    if config::get().check.init {
-        let frame = passes::Frame {
-            bytes: local,
-            results: return_bytes,
-            parameters: param_bytes,
-        };
-        passes::add_shadows(&mut body, &frame);
-    }
-    lower.callees.sort_unstable();
-    lower.callees.dedup();
-    let instructions = lower
-        .instructions
-        .into_iter()
-        .map(|(fidelity, text)| (fidelity, text.into()))
-        .collect();
-    Ok(Function {
+    let order = passes::begin(&mut body, config::get().fmad && !debug);
+    let instructions = lower.instructions.into_iter();
+    Ok(Part {
         name: definition.name.text.clone(),
+        source: source.clone(),
+        is_kernel: definition.entry,
+        is_old: unit.tree.version < (2, 0),
+        signature: lower.signature,
         body,
-        local,
-        local_align: lower.frame.align,
-        return_bytes,
-        param_bytes,
-        shared: lower.shared.offsets,
-        shared_bytes: lower.shared.bytes,
-        dynamic_shared: lower.shared.dynamic,
-        own_shared: lower.shared.own,
-        reserved_shared: lower.shared.reserved,
+        order,
+        frame: lower.frame,
+        shared: lower.shared,
         callees: lower.callees,
         calls_indirectly: lower.calls_indirectly,
-        instructions,
-        source: source.clone(),
+        instructions: instructions.map(|(fidelity, text)| (fidelity, text.into())).collect(),
+        objects: lower.objects,
     })
 }
 
@@ -152,6 +227,8 @@ struct Frame {
     /// The most that was ever taken.
     size: u32,
     align: u32,
+    /// All that was taken.
+    places: Vec<Place>,
 }
 
 impl Frame {
@@ -160,7 +237,9 @@ impl Frame {
         self.used = offset.saturating_add(bytes);
         self.size = self.size.max(self.used);
         self.align = self.align.max(align);
-        Place { offset, bytes }
+        let place = Place { offset, bytes };
+        self.places.push(place);
+        place
     }
 }
 
@@ -271,6 +350,7 @@ impl<'a> Lower<'a> {
             insts: Vec::new(),
             end: End::Stop,
             place: u64::MAX,
+            inlined: 0,
         });
         self.body.blocks.len() as BlockId - 1
     }

@@ -29,11 +29,15 @@ pub fn layout(body: &mut Body) -> Vec<BlockId> {
     for (header, sources, place) in std::mem::take(&mut order.latches) {
         let latch = body.blocks.len() as BlockId;
         // One of the jumps that it stands for.
-        let span = body.blocks[sources[0] as usize].end.span();
+        let (span, inlined) = {
+            let source = &body.blocks[sources[0] as usize];
+            (source.end.span(), source.inlined)
+        };
         body.blocks.push(Block {
             insts: Vec::new(),
             end: End::Jump { to: header, span },
             place,
+            inlined,
         });
         for source in sources {
             body.blocks[source as usize].end.successors_mut(|to| {

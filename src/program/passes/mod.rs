@@ -7,6 +7,7 @@
 //! | `webs` | the order | values that die in their block under names of their own |
 //! | `contract` | `webs` | `fma` where text and setting allow it |
 //! | `copies`, `frames` | registers written once | fewer readers of copies; frame addresses as places |
+//! | `forward` | places in the frame | what a block stores and loads again in registers; no stores that nobody reads |
 //! | `provenance` | the same; where checked to the variable | a check before accesses by addresses of one object |
 //! | `hoist` | the same | the prologue: what is the same for a whole launch |
 //! | `dead` | | no operation without effect or reader |
@@ -31,6 +32,7 @@ mod definitions;
 mod dominators;
 mod facts;
 mod flow;
+mod forward;
 mod frames;
 mod hoist;
 pub mod liveness;
@@ -40,7 +42,8 @@ mod sums;
 mod webs;
 
 use self::provenance::Objects;
-use super::ir::Body;
+use super::ir::{BlockId, Body};
+pub use forward::Places;
 pub use provenance::strip;
 pub use shadows::Frame;
 
@@ -48,24 +51,35 @@ pub use shadows::Frame;
 pub struct What<'a> {
     /// Registers keep values that are constant for a launch from its start.
     pub kernel: bool,
-    /// Products and sums of floats that leave their rounding open become one operation.
-    pub contract: bool,
     /// An `or` of numbers without a common bit becomes a sum.
     pub sums: bool,
     /// Accesses are checked to the variable.
     pub objects: Option<&'a Objects>,
+    /// What lies where in the frame, if values need not go by way of it.
+    pub frame: Option<&'a Places>,
 }
 
-/// Makes of a body what tiers compile.
-pub fn run(body: &mut Body, what: &What<'_>) {
+/// The order of layout; unreachable blocks have no place in it.
+pub fn order(body: &mut Body) -> Vec<BlockId> {
     let order = flow::layout(body);
     after("flow", body);
+    order
+}
+
+/// What looks at the text of one function alone, before others come into it. Gives the order of layout.
+pub fn begin(body: &mut Body, contract: bool) -> Vec<BlockId> {
+    let order = order(body);
     webs::run(body, &order);
     after("webs", body);
-    if what.contract {
+    if contract {
         contract::run(body, &order);
         after("contract", body);
     }
+    order
+}
+
+/// Makes of a body what tiers compile.
+pub fn run(body: &mut Body, order: Vec<BlockId>, what: &What<'_>) {
     let mut definitions = definitions::definitions(body, &order);
     copies::run(body, &order, &definitions);
     after("copies", body);
@@ -78,6 +92,13 @@ pub fn run(body: &mut Body, what: &What<'_>) {
         copies::run(body, &order, &definitions);
     }
     after("frames", body);
+    if let Some(places) = what.frame
+        && forward::run(body, &order, places)
+    {
+        definitions = definitions::definitions(body, &order);
+        copies::run(body, &order, &definitions);
+        after("forward", body);
+    }
     if what.kernel {
         hoist::run(body, &order, &definitions);
         after("hoist", body);

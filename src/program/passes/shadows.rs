@@ -798,6 +798,13 @@ impl Pass<'_> {
             span: Span::default(),
         };
         let place = self.body.blocks[0].place;
-        self.body.blocks.insert(0, Block { insts, end, place });
+        let inlined = 0;
+        let block = Block {
+            insts,
+            end,
+            place,
+            inlined,
+        };
+        self.body.blocks.insert(0, block);
     }
 }

@@ -86,7 +86,10 @@ fn try_link(texts: &[&str]) -> Result<(Module, Memory), LinkError> {
             }
         })
         .collect();
-    Module::link(&units, &mut memory).map(|module| (module, memory))
+    Module::link(&units, &mut memory).map(|mut module| {
+        module.linked.as_written = true;
+        (module, memory)
+    })
 }
 
 fn link(texts: &[&str]) -> (Module, Memory) {

@@ -271,6 +271,58 @@ fn registers_as_arguments_pass_through_the_frame() {
     assert_eq!(shown, ["store.4", "store.4", "call", "load.4", "store.4", "exit"]);
 }
 
+/// The operations of `k` where calls may become the text that they call, and whom `k` still calls.
+fn inlined(text: &str) -> (Vec<String>, Vec<u32>) {
+    let (mut module, _) = link(&[text]);
+    module.linked.as_written = false;
+    let function = prepare(&module, "k");
+    let names = listing(&function);
+    let names = names.iter().map(|l| l.split(' ').next().unwrap().to_owned());
+    (names.collect(), function.callees.clone())
+}
+
+#[test]
+fn calls_become_what_they_call() {
+    let (names, callees) = inlined(
+        ".func (.reg .u32 r) twice(.reg .u32 a) { add.u32 r, a, a; ret; }
+        .func (.reg .u32 r) f(.reg .u32 a, .reg .u32 b) { .reg .u32 t; call (t), twice, (a); sub.u32 r, t, b; ret; }
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r<3>; ld.param.u64 %rd, [p];
+            mov.u32 %r1, %tid.x; call (%r2), f, (%r1, 7); st.global.u32 [%rd], %r2; ret; }",
+    );
+    // Arguments and results are registers, and nothing of frames is left.
+    assert_eq!(names, ["add.u32", "sub.u32", "store.4", "exit"]);
+    assert!(callees.is_empty());
+}
+
+#[test]
+fn what_calls_itself_or_the_system_stays_a_call() {
+    let recursive =
+        ".func f(.reg .u32 a) { .reg .pred q; setp.eq.u32 q, a, 0; @q ret; sub.u32 a, a, 1; call g, (a); ret; }
+        .func g(.reg .u32 a) { call f, (a); ret; }
+        .visible .entry k(.param .u64 p) { .reg .b32 %r1; mov.u32 %r1, %tid.x; call f, (%r1); ret; }";
+    let recursive = format!(".func g(.reg .u32 a); {recursive}");
+    let (names, callees) = inlined(&recursive);
+    assert!(names.iter().any(|name| name == "call"), "{names:?}");
+    assert_eq!(callees.len(), 1);
+    let (names, callees) = inlined(
+        ".extern .func free(.param .b64 x);
+        .func f(.reg .u64 a) { call free, (a); ret; }
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd; ld.param.u64 %rd, [p]; call f, (%rd); ret; }",
+    );
+    assert!(names.iter().any(|name| name == "call"), "{names:?}");
+    assert_eq!(callees.len(), 1);
+}
+
+#[test]
+fn products_meet_no_sums_of_their_callers() {
+    let (names, _) = inlined(
+        ".func (.reg .f32 r) f(.reg .f32 a) { mul.f32 r, a, a; ret; }
+        .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .f32 %f<3>; ld.param.u64 %rd, [p]; ld.global.f32 %f1, [%rd];
+            call (%f2), f, (%f1); add.f32 %f2, %f2, %f1; st.global.f32 [%rd], %f2; ret; }",
+    );
+    assert_eq!(names, ["load.4", "mul.f32", "add.f32", "store.4", "exit"]);
+}
+
 #[test]
 fn names_follow_scopes() {
     let lines = shape(

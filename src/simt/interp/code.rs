@@ -401,14 +401,24 @@ fn seen_size(compiled: &Compiled) -> usize {
     }
 }
 
-/// What tells a function from others: its name, and the text of its instructions. `None`: it has none, being made by hand.
-fn known_by(compiled: &Compiled) -> Option<[&[u8]; 2]> {
+/// What tells a function from others: its name, the text of its instructions, and that of what was inlined. `None`: it has none, being
+/// made by hand.
+fn known_by(compiled: &Compiled) -> Option<Vec<&[u8]>> {
     let function = &compiled.function;
-    let spans = || compiled.code.iter().map(|instr| instr.span);
-    let start = spans().map(|span| span.start).min().unwrap_or_default() as usize;
-    let end = spans().map(|span| span.end).max().unwrap_or_default() as usize;
-    let text = function.source.text.as_bytes().get(start..end)?;
-    (!text.is_empty()).then_some([function.name.as_bytes(), text])
+    let inlined = &function.body.inlined;
+    let mut ranges = vec![(u32::MAX, 0); inlined.len() + 1];
+    for instr in &compiled.code {
+        let (start, end) = &mut ranges[instr.inlined as usize];
+        *start = instr.span.start.min(*start);
+        *end = instr.span.end.max(*end);
+    }
+    let sources = std::iter::once(&function.source).chain(inlined.iter().map(|inlined| &inlined.source));
+    let texts = sources.zip(ranges).map(|(source, (start, end))| {
+        let text = source.text.as_bytes().get(start as usize..end as usize);
+        text.unwrap_or_default()
+    });
+    let known: Vec<&[u8]> = std::iter::once(function.name.as_bytes()).chain(texts).collect();
+    (!known[1].is_empty()).then_some(known)
 }
 
 /// Of what of a function an earlier process has made code.

@@ -14,6 +14,8 @@ pub struct Instr<R = Slot> {
     pub what: What<R>,
     /// Where in the PTX text; faults and traces name it.
     pub span: Span,
+    /// Whose text that is, as [`Block::inlined`](crate::program::Block::inlined) says it.
+    pub inlined: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +76,7 @@ impl<R> Instr<R> {
                 },
             },
             span: self.span,
+            inlined: self.inlined,
         }
     }
 }

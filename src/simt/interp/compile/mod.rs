@@ -56,6 +56,9 @@ impl Compiled {
                 code.push(plain(inst));
             }
             push_end(body, &mut code, &block.end, number as BlockId + 1);
+            for instr in &mut code[start as usize..] {
+                instr.inlined = block.inlined;
+            }
             ranges.push(start..code.len() as u32);
         }
         // Falling off the last block cannot happen: it stops or jumps. An empty body has no code at all.
@@ -140,6 +143,7 @@ fn plain(inst: &Inst) -> Instr<Reg> {
         guard: inst.guard,
         what: What::Op(inst.op.clone()),
         span: inst.span,
+        inlined: 0,
     }
 }
 
@@ -153,6 +157,7 @@ fn push_end(body: &Body, code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
             block: next - 1,
         },
         span,
+        inlined: 0,
     };
     match end {
         End::Jump { to, span } => {
@@ -191,6 +196,7 @@ fn push_end(body: &Body, code: &mut Vec<Instr<Reg>>, end: &End, next: BlockId) {
                 targets: targets.clone().into(),
             },
             span: *span,
+            inlined: 0,
         }),
         End::Stop => {}
     }
