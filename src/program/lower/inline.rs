@@ -470,7 +470,7 @@ impl Fill {
         let mut done = 0;
         while done < bytes {
             let most = 16.min(1 << (bytes - done).ilog2());
-            let aligned = 1 << (from + done | to + done | 16).trailing_zeros();
+            let aligned = 1 << ((from + done) | (to + done) | 16).trailing_zeros();
             let (chunk, width) = match most.min(aligned) {
                 1 => (1, Width::B16),
                 2 => (2, Width::B16),
