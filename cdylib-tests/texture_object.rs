@@ -332,6 +332,166 @@ fn memory_that_is_gone_is_a_fault() {
     assert!(run.stderr.contains("illegal read"), "{}", run.stderr);
 }
 
+const ROWS: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry rows(.param .u64 t, .param .u64 u, .param .u64 at, .param .u64 out)
+{
+    .reg .b64 %t, %u, %at, %out, %a, %o;
+    .reg .b32 %r<4>, %lane, %i, %n, %place;
+    .reg .pred %p;
+    ld.param.u64 %t, [t];
+    ld.param.u64 %u, [u];
+    ld.param.u64 %at, [at];
+    ld.param.u64 %out, [out];
+    mov.u32 %lane, %tid.x;
+    and.b32 %n, %lane, 1;
+    setp.eq.u32 %p, %n, 0;
+    selp.b64 %u, %t, %u, %p;
+    mov.u32 %i, 0;
+again:
+    mad.lo.u32 %place, %i, 32, %lane;
+    mad.wide.u32 %a, %place, 4, %at;
+    mad.wide.u32 %o, %place, 32, %out;
+    ld.global.u32 %n, [%a];
+    // Some do not read.
+    setp.eq.u32 %p, %n, 999;
+    @%p bra next;
+    tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [%t, {%n}];
+    st.global.v4.u32 [%o], {%r0, %r1, %r2, %r3};
+    tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [%u, {%n}];
+    st.global.v4.u32 [%o+16], {%r0, %r1, %r2, %r3};
+next:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 6;
+    @%p bra again;
+    ret;
+}
+\0";
+
+/// Reads rows by whole numbers, in six turns: those of 32 threads, one turn after the other.
+fn read_rows(first: u64, second: u64, at: &[u32; 192]) -> Result<[[u32; 8]; 192], CUresult> {
+    let (mut numbers, mut out) = (0, 0);
+    let mut found = [[7; 8]; 192];
+    ok(cuMemAlloc(&mut numbers, 768));
+    ok(cuMemAlloc(&mut out, 192 * 32));
+    ok(cuMemcpyHtoD(numbers, at.as_ptr().cast(), 768));
+    ok(cuMemcpyHtoD(out, found.as_ptr().cast(), 192 * 32));
+    let mut module = null_mut();
+    ok(cuModuleLoadData(&mut module, ROWS.as_ptr().cast()));
+    let mut function = null_mut();
+    ok(cuModuleGetFunction(&mut function, module, c"rows".as_ptr()));
+    let mut values = [first, second, numbers, out];
+    let mut parameters = values.each_mut().map(|value| (&raw mut *value).cast());
+    let parameters = parameters.as_mut_ptr();
+    let launched = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), parameters, null_mut());
+    ok(launched);
+    match cuCtxSynchronize() {
+        CUDA_SUCCESS => {
+            ok(cuMemcpyDtoH(found.as_mut_ptr().cast(), out, 192 * 32));
+            Ok(found)
+        }
+        error => Err(error),
+    }
+}
+
+/// Numbers of texels: the first turn all of one row, then anywhere, some beyond the end, some of nobody.
+fn numbers(width: u32) -> [u32; 192] {
+    std::array::from_fn(|place| {
+        let (turn, lane) = (place as u32 / 32, place as u32 % 32);
+        match (turn, lane) {
+            (0 | 1, _) => lane,
+            (3, 5) => width,
+            (3, 6) => u32::MAX,
+            (4, _) if lane % 3 == 0 => 999,
+            _ => (lane * 37 + turn * 11) % width,
+        }
+    })
+}
+
+#[test]
+fn rows_are_read_by_whole_numbers() {
+    for tier in ["off", "always"] {
+        alone(
+            test_name!(),
+            &[("MARGAY_JIT", tier), ("MARGAY_JIT_CACHE", "off")],
+            || {
+                in_context();
+                const UINT32: u32 = 3;
+                const SINT32: u32 = 10;
+                let mut memory = 0;
+                ok(cuMemAlloc(&mut memory, 8192));
+                let words: [u32; 2048] = std::array::from_fn(|at| at as u32 * 0x9e37_79b9);
+                ok(cuMemcpyHtoD(memory, words.as_ptr().cast(), 8192));
+                let kinds = [(FLOAT, 1), (UINT32, 2), (SINT32, 4), (FLOAT, 4), (UINT32, 1)];
+                let rows = kinds.map(|(format, channels): (u32, usize)| {
+                    let format = u64::from(format) | (channels as u64) << 32;
+                    let bytes = 100 * 4 * channels as u64;
+                    let texture = TextureDescriptor::default();
+                    (created(&resource(LINEAR, &[memory, format, bytes]), &texture), channels)
+                });
+                let one = |kind: usize| if kinds[kind].0 == FLOAT { 1.0_f32.to_bits() } else { 1 };
+                let texel = |kind: usize, number: u32| -> [u32; 4] {
+                    std::array::from_fn(|i| match i < kinds[kind].1 {
+                        true => words[number as usize * kinds[kind].1 + i],
+                        false if i == 3 => one(kind),
+                        false => 0,
+                    })
+                };
+                let at = numbers(100);
+                for (first, second) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (2, 2)] {
+                    let found = read_rows(rows[first].0, rows[second].0, &at).expect("to be read");
+                    for (place, found) in found.iter().enumerate() {
+                        let lane = place % 32;
+                        let kinds = [first, if lane % 2 == 0 { first } else { second }];
+                        for (kind, found) in kinds.into_iter().zip(found.chunks(4)) {
+                            match at[place] {
+                                999 => assert_eq!(found, [7; 4], "{place}"),
+                                // Beyond the end are zeros.
+                                number if number >= 100 => assert_eq!(found[0], 0, "{place}"),
+                                number => assert_eq!(found, texel(kind, number), "{place} of {kind}"),
+                            }
+                        }
+                    }
+                }
+                // What was learned of an object is forgotten with it.
+                let (object, memory_of) = (rows[1].0, memory);
+                ok(cuTexObjectDestroy(rows[0].0));
+                let other = created(&linear(memory_of + 512, 400), &TextureDescriptor::default());
+                let found = read_rows(other, object, &at).expect("to be read");
+                assert_eq!(found[3][0], words[128 + 3]);
+                assert_eq!(found[32 + 3][4..6], words[6..8]);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_row_that_is_gone_is_a_fault_for_those_who_have_read_it() {
+    for what in ["object", "memory"] {
+        let settings = [("MARGAY_JIT", "always"), ("MARGAY_JIT_CACHE", "off"), ("GOES", what)];
+        alone(test_name!(), &settings, || {
+            in_context();
+            let mut memory = 0;
+            ok(cuMemAlloc(&mut memory, 1 << 21));
+            let object = created(&linear(memory, 400), &TextureDescriptor::default());
+            assert!(read_rows(object, object, &numbers(100)).is_ok());
+            let expected = match std::env::var("GOES").as_deref() {
+                Ok("object") => {
+                    ok(cuTexObjectDestroy(object));
+                    CUDA_ERROR_LAUNCH_FAILED
+                }
+                _ => {
+                    ok(cuMemFree(memory));
+                    CUDA_ERROR_ILLEGAL_ADDRESS
+                }
+            };
+            assert_eq!(read_rows(object, object, &numbers(100)).unwrap_err(), expected);
+        });
+    }
+}
+
 /// Four blocks of BC1, made by hand: red and blue, and thirds between them.
 #[test]
 fn blocks_are_read_as_texels() {

@@ -233,14 +233,20 @@ impl Objects {
 
     pub fn remove(&self, handle: u64) -> bool {
         let gone = self.map.write().remove(&handle).is_some();
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.lost();
         gone
+    }
+
+    /// What was found out about objects is void, and so is where code has learned that their texels are.
+    fn lost(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        super::space::count_change();
     }
 
     /// Removes what an owner has left.
     pub fn forget_all_of(&self, owner: u64) {
         self.map.write().retain(|_, (whose, _)| *whose != owner);
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.lost();
     }
 
     pub fn find(&self, handle: u64) -> Option<Descriptor> {

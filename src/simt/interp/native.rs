@@ -20,7 +20,7 @@ use crate::simt::jit::context::{
 use crate::simt::jit::{Native, moves};
 use crate::simt::machine::slots::{Slot, bits, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, warp, within};
+use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, texture, warp, within};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
@@ -773,7 +773,7 @@ impl Run {
                 cx.fault = unsafe { collective::execute(op, cx, machine, state) };
                 self.note_copies();
                 // SAFETY: likewise.
-                cx.fault.is_none() && unsafe { self.remember_copy(cx, op, sites) }
+                cx.fault.is_none() && unsafe { self.remember_copy(cx, op, sites) && self.remember_row(cx, op, sites) }
             }
             Code::Within { op, affine } => {
                 // SAFETY: `op` is of the code in whose window `cx` is. That code names no values that follow the lane's number.
@@ -852,6 +852,35 @@ impl Run {
                 // SAFETY: likewise.
                 let register = src.register.map_or(0, |slot| unsafe { read(cx.regs, slot, lane) });
                 self.learn(cx, register.wrapping_add(src.offset as u64), sites, READ);
+            }
+        }
+        true
+    }
+
+    /// The texture from which texels were read by their numbers, if it is a row of words in ordinary memory: its next texels code loads itself.
+    /// Always `true`.
+    ///
+    /// # Safety
+    /// Slots of `op` lie in the running window.
+    unsafe fn remember_row(&self, cx: &Cx<'_>, op: &program::Op<Slot>, of: &[(u32, u32)]) -> bool {
+        if let (program::Op::Texture(op), Some(&(_, site))) = (op, of.first())
+            // SAFETY: the caller promises it.
+            && let Some(row) = unsafe { texture::row(op, cx) }
+        {
+            let found = [
+                Extent {
+                    low: row.handle,
+                    room: row.address,
+                },
+                Extent {
+                    low: row.width.into(),
+                    room: u64::from(row.channels) | u64::from(row.one) << 32,
+                },
+            ];
+            for (at, extent) in (site as usize..).zip(found) {
+                // SAFETY: there is an extent for each site, and such a read has two, which the thread's code alone looks at; it waits
+                // for this.
+                unsafe { *self.context.extents.add(at) = extent };
             }
         }
         true

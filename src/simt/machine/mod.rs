@@ -63,7 +63,7 @@ mod surface;
 mod syscall;
 mod tensor;
 mod tensor_memory;
-mod texture;
+pub mod texture;
 mod tile_block;
 mod transfer;
 pub mod uses;

@@ -10,11 +10,11 @@ use half::f16;
 
 use crate::isa::Level;
 use crate::isa::lanes::{MAX_WARPS, WARP, Width};
-use crate::memory::View;
 use crate::memory::texture::{
-    self as memory, Backing, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler, Seen,
-    Texels, Texture,
+    self as memory, Backing, Channel, Declared, Descriptor, Details, Fetch, Fetches, HandleKind, Objects, Run, Sampler,
+    Seen, Texels, Texture,
 };
+use crate::memory::{READ, View};
 use crate::program::ir::texture::{Attribute, Components, Detail, Geometry, Opaque, TextureOp};
 
 use super::access::tell_one;
@@ -221,6 +221,50 @@ unsafe fn shared_handles(op: &TextureOp<Slot>, regs: *mut u8, warp: usize, activ
         all.then_some(handle)
     };
     Some((shared(op.texture)?, op.sampler.map_or(Some(0), shared)?))
+}
+
+/// A texture that is a row of words in ordinary memory, all of it there to be read.
+pub struct Row {
+    pub handle: u64,
+    pub address: u64,
+    /// Texels.
+    pub width: u32,
+    /// Words of each: 1, 2 or 4.
+    pub channels: u32,
+    /// The fourth component where that is lacking.
+    pub one: u32,
+}
+
+/// The row from which the first thread reads. References are bound anew from launch to launch, and are none.
+///
+/// # Safety
+/// As for [`fetch`].
+pub unsafe fn row(op: &TextureOp<Slot>, cx: &Cx<'_>) -> Option<Row> {
+    let lane = lanes(&cx.mask.lanes).next()?;
+    // SAFETY: the handle is a slot of the running window, and `lane` is of its mask.
+    let handle = unsafe { read(cx.regs, op.texture, lane) };
+    let Some(Descriptor::Texture(texture)) = Objects::get().find(handle) else {
+        return None;
+    };
+    let Texture { image, srgb, .. } = &*texture;
+    let ([level], Backing::Plain { linear: true }) = (&image.levels[..], &image.memory) else {
+        return None;
+    };
+    let one = match image.format.channel {
+        Channel::F32 => 1.0_f32.to_bits(),
+        Channel::U32 | Channel::S32 => 1,
+        _ => return None,
+    };
+    let channels = image.format.channels;
+    let bytes = u64::from(level.width) * u64::from(image.format.bytes());
+    let is_there = level.width <= i32::MAX as u32 && cx.block.view.check(level.address, bytes, READ);
+    (!srgb && is_there && matches!(channels, 1 | 2 | 4)).then_some(Row {
+        handle,
+        address: level.address,
+        width: level.width,
+        channels,
+        one,
+    })
 }
 
 /// One thread's access.

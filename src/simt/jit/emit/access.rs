@@ -17,7 +17,7 @@ use super::{Emit, LANES};
 type Way = (Place, Option<String>, String);
 
 /// An element of what was loaded.
-enum Loaded {
+pub(super) enum Loaded {
     /// The same for all lanes, or for those of a part.
     Same(Vec<String>),
     /// A vector a part.
@@ -118,7 +118,7 @@ impl Emit<'_> {
     }
 
     /// What was loaded goes to registers, of which some may be missing.
-    fn write_loaded(&mut self, loaded: Vec<Loaded>, element: Element, dst: &[Option<Reg>]) {
+    pub(super) fn write_loaded(&mut self, loaded: Vec<Loaded>, element: Element, dst: &[Option<Reg>]) {
         let bits = u32::from(element.bytes) * 8;
         for (loaded, reg) in loaded.iter().zip(dst) {
             let Some(reg) = *reg else { continue };
@@ -137,7 +137,7 @@ impl Emit<'_> {
 
     /// Loads elements of so many bytes from a place that is known to be right; `safe` may be read in any case. What is not wanted may come out as
     /// nothing.
-    fn load_from(
+    pub(super) fn load_from(
         &mut self,
         (address, place): (&Address, &Place),
         size: u64,

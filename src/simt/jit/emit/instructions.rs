@@ -160,6 +160,11 @@ impl Emit<'_> {
                     self.step(op, pc, None);
                 }
             }
+            Op::Texture(texture) => {
+                if !self.texel(texture, op, pc) {
+                    self.step(op, pc, None);
+                }
+            }
             Op::CopyGroup(_) => self.copy_group(op, pc),
             // As the interpreter's: a full one, whatever it asks for.
             Op::Fence { .. } => self.text.line("fence seq_cst"),
@@ -167,7 +172,6 @@ impl Emit<'_> {
             | Op::ReadSpecial { .. }
             | Op::FrameAddress { .. }
             | Op::IsSpace { .. }
-            | Op::Texture(_)
             | Op::Surface(_)
             | Op::Shadow(_)
             | Op::HandleQuery { .. }

@@ -50,6 +50,7 @@ mod place;
 mod registers;
 mod rounds;
 mod shuffle;
+mod texel;
 mod turns;
 mod vote;
 mod ways;
@@ -392,10 +393,11 @@ impl Emit<'_> {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);
             // Warps that have paused go on at the head of their loop, though it may be a place where they leave.
             let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
-            // So do those that come from one barrier to the next.
+            // So do those that come from a barrier, to the next one as well.
             let before = number.checked_sub(1).map(|before| &self.plan.units[before]);
-            let waits =
-                self.whom == For::All && self.is_barrier(unit) && before.is_some_and(|before| self.is_barrier(before));
+            let waits = self.whom == For::All
+                && (self.is_barrier(unit) || unit.stick == Stick::Perhaps)
+                && before.is_some_and(|before| self.is_barrier(before));
             let goes_on = unit.stick == Stick::Never || pauses || waits;
             if unit.entry && !self.plan.cold[number] && goes_on && makes {
                 entries.push((unit.pc, number as u32));
