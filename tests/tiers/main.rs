@@ -33,9 +33,11 @@ use reduce::Comparison;
 
 /// Kernels that a plain run compares at most, how many make a test, and how long it takes at most.
 const SEEDS: u64 = 1000;
-/// The interpreter; compiled code; such that leaves its loops again and again, and goes on, where kernels begin in the interpreter; code of a
+/// The interpreter that makes each call, as it does where leaks are looked for; the interpreter; compiled code; such that leaves its loops
+/// again and again, and goes on, where kernels begin in the interpreter; code of a
 /// part of each kernel.
-const CONFIGS: &str = "MARGAY_JIT=off;MARGAY_JIT=always;MARGAY_JIT=always,MARGAY_JIT_TURN=100,MARGAY_JIT_AFTER=50;\
+const CONFIGS: &str = "MARGAY_JIT=off,MARGAY_CHECK=leaks;MARGAY_JIT=off;MARGAY_JIT=always;\
+                       MARGAY_JIT=always,MARGAY_JIT_TURN=100,MARGAY_JIT_AFTER=50;\
                        MARGAY_JIT=always,MARGAY_JIT_UNSEEN=5";
 const AT_ONCE: u64 = 50;
 const PLAIN_RUN: Duration = Duration::from_secs(60);

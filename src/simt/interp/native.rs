@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrayvec::ArrayVec;
 
 use crate::config;
-use crate::isa::lanes::{MAX_WARPS, Mask, Width};
+use crate::isa::lanes::{MAX_WARPS, Mask, WARP, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
 use crate::ptx::ast::Span;
@@ -567,6 +567,7 @@ impl Run {
                 abreast: 0,
                 first: std::ptr::null_mut(),
                 straight: u64::from(matches!(block.env.launch().block, [_, 1, 1])),
+                only: u64::from(block.env.launch().block.iter().product::<u32>() <= WARP as u32),
                 ended: 0,
                 gaps: 0,
                 met: NOWHERE,

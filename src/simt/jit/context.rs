@@ -160,6 +160,8 @@ pub struct Context {
     pub stops: u64,
     /// Not 0: the block's threads lie in a line, so that from one warp to the next `%tid.x` grows.
     pub straight: u64,
+    /// Not 0: the block has no other warp.
+    pub only: u64,
     /// Those that have ended, by bit; not 0: one did while somebody before it had not, and [`Warp::next`] passes over it.
     pub ended: u32,
     pub gaps: u32,

@@ -6,9 +6,10 @@ use std::mem::offset_of;
 use crate::isa::Level;
 use crate::program::{Guard, Op};
 
-use super::super::context::Context;
+use super::super::context::{Context, Warp};
 use super::super::plan::{Exit, Stick};
 use super::super::{SPIN, WORK};
+use super::rounds::TURN;
 use super::{Emit, For, Node, order};
 
 impl Emit<'_> {
@@ -157,6 +158,9 @@ impl Emit<'_> {
                 self.jump(&format!("B{unit}"));
                 return;
             }
+            if let Some(&next) = self.passes.get(&unit) {
+                self.pass_barrier(next);
+            }
             self.stick();
             return;
         };
@@ -175,6 +179,35 @@ impl Emit<'_> {
             return;
         }
         self.part_ways(guard, (self.plan.stuck(unit), next), None);
+    }
+
+    /// A block's only warp goes past a barrier if all of its lanes have come that have not ended.
+    fn pass_barrier(&mut self, next: Node) {
+        let Some(mask) = self.mask.clone() else { return };
+        let only = self.field(offset_of!(Context, only), "i64", true);
+        let only = self.text.value(format!("icmp ne i64 {only}, 0"));
+        let warp = self.field(offset_of!(Context, warp), "ptr", false);
+        let live = self.place(&warp, offset_of!(Warp, live));
+        let live = self.text.value(format!("load i32, ptr {live}"));
+        let gone = self.text.value("load i32, ptr %gone");
+        let here = self.bits(&mask);
+        let all = self.text.value(format!("or i32 {here}, {gone}"));
+        let all = self.text.value(format!("icmp eq i32 {all}, {live}"));
+        // Barriers in an endless loop use the budget up.
+        let budget = self.text.value("load i64, ptr %budget");
+        let budget = self.text.value(format!("sub i64 {budget}, {TURN}"));
+        self.text.line(format!("store i64 {budget}, ptr %budget"));
+        let left = self.text.value(format!("icmp sge i64 {budget}, 0"));
+        let mut passes = only;
+        for more in [all, left] {
+            passes = self.text.binary("and", "i1", &passes, &more);
+        }
+        let [pass, stay] = ["pass", "stay"].map(|what| self.text.name(what));
+        self.branch(&passes, &pass, &stay);
+        self.text.label(&pass);
+        self.store_flags(next, &mask);
+        self.jump(&format!("M{next}"));
+        self.text.label(&stay);
     }
 
     /// A guard that is the same for all lanes.

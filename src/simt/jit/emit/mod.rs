@@ -222,6 +222,8 @@ struct Emit<'a> {
     leaves: BTreeSet<Node>,
     /// Barriers of the block, at which registers may stay packed, and the units behind them.
     packs: BTreeMap<Node, Node>,
+    /// The same, for a warp that lacks lanes: it goes on at once if its block has no other.
+    passes: BTreeMap<Node, Node>,
     /// Heads of loops before which a warp may pause, and the entries where it goes on.
     pauses: BTreeMap<Node, Node>,
     /// The unit whose strides have last been looked at.
@@ -295,6 +297,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
         packs: BTreeMap::new(),
+        passes: BTreeMap::new(),
         pauses: BTreeMap::new(),
         measured: None,
         kept: BTreeMap::new(),
@@ -395,17 +398,19 @@ impl Emit<'_> {
             let pauses = self.plan.streams.contains(&(number as Node)) && unit.stick == Stick::Perhaps;
             // So do those that come from a barrier, to the next one as well.
             let before = number.checked_sub(1).map(|before| &self.plan.units[before]);
-            let waits = self.whom == For::All
-                && (self.is_barrier(unit) || unit.stick == Stick::Perhaps)
+            let waits = (self.is_barrier(unit) || unit.stick == Stick::Perhaps)
                 && before.is_some_and(|before| self.is_barrier(before));
             let goes_on = unit.stick == Stick::Never || pauses || waits;
             if unit.entry && !self.plan.cold[number] && goes_on && makes {
                 entries.push((unit.pc, number as u32));
             }
         }
-        if self.whom == For::All {
-            self.packs = self.barriers(&entries);
-            self.pauses = self.pauses(&entries);
+        match self.whom {
+            For::All => {
+                self.packs = self.barriers(&entries);
+                self.pauses = self.pauses(&entries);
+            }
+            For::Some => self.passes = self.barriers(&entries),
         }
         self.lay_out();
         self.choose_homes();

@@ -144,7 +144,7 @@ impl Emit<'_> {
                     }
                 });
             }
-            unit.successors(|to| {
+            let mut come = |to: Node| {
                 let to = self.plan.unit_of(to);
                 let mut after = after.clone();
                 if number < to {
@@ -155,7 +155,9 @@ impl Emit<'_> {
                     there.extend(&after);
                     work.push(to);
                 }
-            });
+            };
+            unit.successors(&mut come);
+            self.passes.get(&number).copied().map(come);
         }
         changed
     }

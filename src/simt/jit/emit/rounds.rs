@@ -23,7 +23,7 @@ use super::{Emit, For};
 
 /// What a warp's turn costs of the budget besides loops: that of barriers in an endless loop is used up, too. A round is paid for when the
 /// first warp has come to its end.
-const TURN: u32 = 16;
+pub(super) const TURN: u32 = 16;
 
 /// Barriers from which warps may come to a branch that passes over those behind them.
 const MOST_BEGINS: usize = 3;
