@@ -59,46 +59,44 @@ impl Inliner<'_> {
         let mut sequence = Vec::new();
         let mut left = Vec::new();
         for block in std::mem::take(&mut caller.order) {
+            let whole = &mut caller.body.blocks[block as usize];
+            let (insts, end) = (
+                std::mem::take(&mut whole.insts),
+                std::mem::replace(&mut whole.end, End::Stop),
+            );
             let mut block = block;
-            let mut from = 0;
-            loop {
-                let insts = &caller.body.blocks[block as usize].insts;
-                let next = insts.iter().enumerate().skip(from).find_map(|(at, inst)| {
-                    if let Op::Call { callee, .. } = &inst.op
-                        && let Callee::Direct(callee) = *callee
-                    {
-                        return Some((at, callee));
-                    }
-                    None
-                });
-                let Some((at, callee)) = next else { break };
-                match self.part_of(callee).filter(|part| part.size() <= room) {
-                    None => {
-                        left.push(callee);
-                        from = at + 1;
-                    }
-                    Some(part) => {
-                        room -= part.size();
-                        let site = Site {
-                            function: callee,
-                            block,
-                            at,
-                            frame: layout::round_up(frame, part.frame.align),
-                        };
-                        sequence.push(block);
-                        block = site.inline(caller, &part, &mut sequence);
-                        left.extend(&part.callees);
-                        from = 0;
-                    }
-                }
-            }
             sequence.push(block);
+            for inst in insts {
+                let part = match callee_of(&inst) {
+                    None => None,
+                    Some(callee) => match self.part_of(callee).filter(|part| part.size() <= room) {
+                        Some(part) => Some((callee, part)),
+                        None => {
+                            left.push(callee);
+                            None
+                        }
+                    },
+                };
+                let Some((function, part)) = part else {
+                    caller.body.blocks[block as usize].insts.push(inst);
+                    continue;
+                };
+                room -= part.size();
+                left.extend(&part.callees);
+                let frame = layout::round_up(frame, part.frame.align);
+                let site = Site { function, block, frame };
+                block = site.inline(inst, caller, &part, &mut sequence);
+                sequence.push(block);
+            }
+            caller.body.blocks[block as usize].end = end;
         }
         self.path.pop();
         for (place, &block) in sequence.iter().enumerate() {
             // Room between neighbours for made-up blocks.
             caller.body.blocks[block as usize].place = 16 * (place as u64 + 1);
         }
+        left.sort_unstable();
+        left.dedup();
         caller.callees = left;
         caller.order = match caller.body.inlined.is_empty() {
             true => sequence,
@@ -150,6 +148,13 @@ impl Inliner<'_> {
     }
 }
 
+/// Whom it calls, if that is known.
+fn callee_of(inst: &Inst) -> Option<u32> {
+    let Op::Call { callee, .. } = &inst.op else { return None };
+    let Callee::Direct(callee) = *callee else { return None };
+    Some(callee)
+}
+
 /// Whether a function may be inlined: what it does with its frame is known.
 fn may_be(part: &Part) -> bool {
     !part.is_old
@@ -186,7 +191,7 @@ fn meet(a: Place, b: Place) -> bool {
 }
 
 fn within(inner: Place, outer: Place) -> bool {
-    outer.offset <= inner.offset && inner.offset + inner.bytes <= outer.offset + outer.bytes
+    outer.offset <= inner.offset && inner.offset.saturating_add(inner.bytes) <= outer.offset + outer.bytes
 }
 
 /// What an access without a register is to the frame: each of its elements, and whether it is a store.
@@ -211,7 +216,7 @@ fn pieces<'a>(body: &'a Body, op: &'a Op) -> Option<(impl Iterator<Item = (Piece
     let offset = address.in_frame()?;
     let pieces = (0..).zip(registers).map(move |(index, register)| {
         let width = register.map_or(Width::B32, |reg| body.registers[reg.number as usize].width);
-        let offset = offset + index * u32::from(element.bytes);
+        let offset = offset.saturating_add(index * u32::from(element.bytes));
         let piece = Piece { offset, element, width };
         (piece, register)
     });
@@ -260,11 +265,11 @@ fn pieces_of(part: &Part, place: Place, stores: bool) -> Option<Vec<Piece>> {
     Some(found)
 }
 
-/// A call that is replaced.
+/// Where a call is replaced.
 struct Site {
     function: u32,
+    /// What stands before the call.
     block: BlockId,
-    at: usize,
     /// Where the callee's frame begins in the caller's.
     frame: u32,
 }
@@ -273,25 +278,22 @@ struct Site {
 type Registers = Vec<(Piece, Register)>;
 
 impl Site {
-    /// Puts the callee's blocks in the place of the call, and gives the block that goes on behind it. What has got its place comes
-    /// into `sequence`.
-    fn inline(&self, caller: &mut Part, callee: &Part, sequence: &mut Vec<BlockId>) -> BlockId {
-        let block = &mut caller.body.blocks[self.block as usize];
-        let rest = block.insts.split_off(self.at + 1);
-        let Some(Inst {
+    /// Puts the callee's blocks behind a block, and gives the one that goes on behind them. What has got its place comes into `sequence`.
+    fn inline(&self, call: Inst, caller: &mut Part, callee: &Part, sequence: &mut Vec<BlockId>) -> BlockId {
+        let Inst {
             guard,
             op: Op::Call { args, results, .. },
             span,
             line,
-        }) = block.insts.pop()
+        } = call
         else {
-            unreachable!("a call stands there");
+            unreachable!("a call is inlined");
         };
-        let (end, origin) = (std::mem::replace(&mut block.end, End::Stop), block.inlined);
+        let origin = caller.body.blocks[self.block as usize].inlined;
         let after = caller.body.blocks.len() as BlockId;
         caller.body.blocks.push(Block {
             insts: Vec::new(),
-            end,
+            end: End::Stop,
             place: 0,
             inlined: origin,
         });
@@ -390,7 +392,6 @@ impl Site {
                 span,
             },
         };
-        behind.extend(rest);
         caller.body.blocks[after as usize].insts = behind;
         after
     }
@@ -619,7 +620,7 @@ impl Copied<'_> {
             address.offset += i64::from(by);
         }
         if let Op::FrameAddress { offset, .. } = &mut inst.op {
-            *offset += by;
+            *offset = offset.saturating_add(by);
         }
         if let Op::Call { args, results, .. } = &mut inst.op {
             args.iter_mut().for_each(|arg| arg.from += by);

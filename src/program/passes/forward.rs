@@ -67,6 +67,9 @@ pub fn run(body: &mut Body, order: &[BlockId], places: &Places) -> bool {
     copies
 }
 
+/// Places that are known at a time.
+const MOST_HELD: usize = 256;
+
 /// What a register and bytes of the frame both hold.
 struct Held {
     offset: u32,
@@ -123,10 +126,12 @@ fn forward(body: &Body, insts: Vec<Inst>, escapes: bool, copies: &mut bool) -> V
             let bytes = u32::from(element.bytes);
             let whole = (0..).zip(src).filter(|(_, reg)| bytes_of(reg.width) == Some(bytes));
             held.extend(whole.map(|(index, reg)| Held {
-                offset: at + index * bytes,
+                offset: at.saturating_add(index * bytes),
                 bytes,
                 register: reg.number,
             }));
+            // What has been stored long ago is seldom loaded.
+            held.drain(..held.len().saturating_sub(MOST_HELD));
         }
         out.push(inst);
     }
@@ -149,7 +154,7 @@ fn loaded(body: &Body, inst: &Inst, held: &[Held]) -> Option<Vec<(Register, Regi
     let mut moved: Vec<(Register, Register)> = Vec::with_capacity(dst.len());
     for (index, to) in (0..).zip(dst) {
         let Some(to) = to else { continue };
-        let offset = at + index * bytes;
+        let offset = at.saturating_add(index * bytes);
         let from = held
             .iter()
             .find(|held| (held.offset, held.bytes) == (offset, bytes))?
