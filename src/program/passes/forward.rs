@@ -15,7 +15,7 @@ pub struct Places {
     pub results: u32,
 }
 
-/// True if there are new copies.
+/// True if there may be new copies, and instructions may stand elsewhere.
 pub fn run(body: &mut Body, order: &[BlockId], places: &Places) -> bool {
     let stores = |inst: &Inst| matches!(inst.op, Op::Store { .. }) && inst.op.direct_access().is_some();
     if !order
@@ -36,10 +36,9 @@ pub fn run(body: &mut Body, order: &[BlockId], places: &Places) -> bool {
             Some(offset)
         })
         .collect();
-    let mut copies = false;
     for &block in order {
         let insts = std::mem::take(&mut body.blocks[block as usize].insts);
-        let insts = forward(body, insts, !taken.is_empty(), &mut copies);
+        let insts = forward(body, insts, !taken.is_empty());
         body.blocks[block as usize].insts = insts;
     }
     if let Some(read) = read(body, order, places, &taken) {
@@ -64,11 +63,14 @@ pub fn run(body: &mut Body, order: &[BlockId], places: &Places) -> bool {
             });
         }
     }
-    copies
+    true
 }
 
 /// Places that are known at a time.
 const MOST_HELD: usize = 256;
+
+/// Addresses of variables, times the variables, beyond which nobody looks which is whose.
+const MOST_LOOKS: usize = 10_000_000;
 
 /// What a register and bytes of the frame both hold.
 struct Held {
@@ -77,12 +79,11 @@ struct Held {
     register: Register,
 }
 
-fn forward(body: &Body, insts: Vec<Inst>, escapes: bool, copies: &mut bool) -> Vec<Inst> {
+fn forward(body: &Body, insts: Vec<Inst>, escapes: bool) -> Vec<Inst> {
     let mut held: Vec<Held> = Vec::new();
     let mut out = Vec::with_capacity(insts.len());
     for inst in insts {
         if let Some(moved) = loaded(body, &inst, &held) {
-            *copies = true;
             for &(to, from) in &moved {
                 out.push(Inst {
                     op: Op::compute(body, Compute::copy(body.registers[to as usize].width), &[to], &[from]),
@@ -195,6 +196,10 @@ impl Read {
 
 /// `None`: it is not known of all that is read.
 fn read(body: &Body, order: &[BlockId], places: &Places, taken: &[u32]) -> Option<Read> {
+    // So many addresses of so many variables nobody writes.
+    if taken.len().saturating_mul(places.all.len()) > MOST_LOOKS {
+        return None;
+    }
     let mut ranges = vec![(0, places.results)];
     for &offset in taken {
         let before = ranges.len();

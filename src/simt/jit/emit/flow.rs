@@ -193,10 +193,9 @@ impl Emit<'_> {
         let here = self.bits(&mask);
         let all = self.text.value(format!("or i32 {here}, {gone}"));
         let all = self.text.value(format!("icmp eq i32 {all}, {live}"));
-        // Barriers in an endless loop use the budget up.
+        // Barriers in an endless loop use the budget up. Who stays has spent nothing, by which the interpreter knows that it is its turn.
         let budget = self.text.value("load i64, ptr %budget");
         let budget = self.text.value(format!("sub i64 {budget}, {TURN}"));
-        self.text.line(format!("store i64 {budget}, ptr %budget"));
         let left = self.text.value(format!("icmp sge i64 {budget}, 0"));
         let mut passes = only;
         for more in [all, left] {
@@ -205,6 +204,7 @@ impl Emit<'_> {
         let [pass, stay] = ["pass", "stay"].map(|what| self.text.name(what));
         self.branch(&passes, &pass, &stay);
         self.text.label(&pass);
+        self.text.line(format!("store i64 {budget}, ptr %budget"));
         self.store_flags(next, &mask);
         self.jump(&format!("M{next}"));
         self.text.label(&stay);
