@@ -182,6 +182,14 @@ impl Module {
         link::link(units, known, allocate)
     }
 
+    /// The same module, of which functions keep their calls, and what goes by way of their frames, where they are lowered from now on: whoever
+    /// watches wants to see them as they are written.
+    #[must_use]
+    pub fn as_written(mut self) -> Module {
+        self.linked.as_written = true;
+        self
+    }
+
     /// Lowers `function` and all that it reaches by direct calls, if that has not happened yet. What it may call by address is
     /// lowered when it does: libraries have tables of hundreds of functions, of which a launch calls one.
     ///

@@ -261,7 +261,7 @@ impl Run {
             LinkError::Invalid(found) => found.render_plain(),
             other => format!("{other:?}"),
         })?;
-        Ok(Arc::new(Executables::new(Arc::new(module))))
+        Ok(Arc::new(Executables::new(Arc::new(module.as_written()))))
     }
 
     /// A kernel, lowered: its number.

@@ -86,10 +86,7 @@ fn try_link(texts: &[&str]) -> Result<(Module, Memory), LinkError> {
             }
         })
         .collect();
-    Module::link(&units, &mut memory).map(|mut module| {
-        module.linked.as_written = true;
-        (module, memory)
-    })
+    Module::link(&units, &mut memory).map(|module| (module.as_written(), memory))
 }
 
 fn link(texts: &[&str]) -> (Module, Memory) {
