@@ -30,6 +30,9 @@ const MOST_ALL: usize = 2_500;
 /// Calls within calls that are followed.
 const DEEPEST: usize = 16;
 
+/// Functions that one may reach by calls: of others it is not looked for whether they come back to themselves.
+const MOST_REACHED: usize = 64;
+
 /// Inlines what it may of what function number `function` calls.
 pub(super) fn run(module: &Module, function: u32, caller: &mut Part) {
     let mut inliner = Inliner {
@@ -130,13 +133,13 @@ impl Inliner<'_> {
         (part.size() <= MOST).then_some(part)
     }
 
-    /// Whether a function may come to be called by what it calls.
+    /// Whether a function may come to be called by what it calls, which is so much that nobody looks through all of it.
     fn calls_itself(&self, function: u32) -> bool {
         let mut seen = HashSet::new();
         let mut work = vec![function];
         while let Some(next) = work.pop() {
             for &callee in &self.module.references(next).callees {
-                if callee == function {
+                if callee == function || seen.len() > MOST_REACHED {
                     return true;
                 }
                 if seen.insert(callee) {
