@@ -98,6 +98,13 @@ pub struct Place {
     pub bytes: u32,
 }
 
+impl Place {
+    /// Whether both have bytes in common.
+    pub fn meets(self, other: Place) -> bool {
+        self.offset < other.offset.saturating_add(other.bytes) && other.offset < self.offset.saturating_add(self.bytes)
+    }
+}
+
 /// A device function's interface in its frame: `[returns][params]`, each at its alignment, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signature {

@@ -189,32 +189,32 @@ impl Piece {
     }
 }
 
-fn meet(a: Place, b: Place) -> bool {
-    a.offset < b.offset.saturating_add(b.bytes) && b.offset < a.offset.saturating_add(a.bytes)
-}
-
 fn within(inner: Place, outer: Place) -> bool {
     outer.offset <= inner.offset && inner.offset.saturating_add(inner.bytes) <= outer.offset + outer.bytes
 }
 
 /// What an access without a register is to the frame: each of its elements, and whether it is a store.
 fn pieces<'a>(body: &'a Body, op: &'a Op) -> Option<(impl Iterator<Item = (Piece, Option<Reg>)> + 'a, bool)> {
-    let (address, element, registers, is_store): (_, _, Vec<Option<Reg>>, _) = match op {
-        Op::Load {
-            address,
-            element,
-            ordering: Ordering::Weak,
-            dst,
-            ..
-        } => (address, *element, dst.to_vec(), false),
-        Op::Store {
-            address,
-            element,
-            ordering: Ordering::Weak,
-            src,
-            ..
-        } => (address, *element, src.iter().copied().map(Some).collect(), true),
-        _ => return None,
+    let (address, element, registers, is_store): (_, _, Vec<Option<Reg>>, _) = if let Op::Load {
+        address,
+        element,
+        ordering: Ordering::Weak,
+        dst,
+        ..
+    } = op
+    {
+        (address, *element, dst.to_vec(), false)
+    } else if let Op::Store {
+        address,
+        element,
+        ordering: Ordering::Weak,
+        src,
+        ..
+    } = op
+    {
+        (address, *element, src.iter().copied().map(Some).collect(), true)
+    } else {
+        return None;
     };
     let offset = address.in_frame()?;
     let pieces = (0..).zip(registers).map(move |(index, register)| {
@@ -232,7 +232,7 @@ fn pieces_of(part: &Part, place: Place, stores: bool) -> Option<Vec<Piece>> {
     for inst in part.insts() {
         if let Some((pieces, is_store)) = pieces(&part.body, &inst.op) {
             for (piece, register) in pieces {
-                if !meet(piece.place(), place) {
+                if !piece.place().meets(place) {
                     continue;
                 }
                 if is_store != stores || !within(piece.place(), place) {
@@ -242,14 +242,14 @@ fn pieces_of(part: &Part, place: Place, stores: bool) -> Option<Vec<Piece>> {
                     continue;
                 }
                 // What is stored in one way alone is one register.
-                if stores && found.iter().any(|other| meet(other.place(), piece.place())) {
+                if stores && found.iter().any(|other| other.place().meets(piece.place())) {
                     return None;
                 }
                 found.push(piece);
             }
             continue;
         }
-        let touches = |offset: u32, bytes: u32| meet(Place { offset, bytes }, place);
+        let touches = |offset: u32, bytes: u32| Place { offset, bytes }.meets(place);
         let mut is_touched = false;
         if let Op::FrameAddress { offset, .. } = inst.op {
             is_touched = touches(offset, 1);

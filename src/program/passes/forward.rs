@@ -74,8 +74,7 @@ const MOST_LOOKS: usize = 10_000_000;
 
 /// What a register and bytes of the frame both hold.
 struct Held {
-    offset: u32,
-    bytes: u32,
+    place: Place,
     register: Register,
 }
 
@@ -101,7 +100,7 @@ fn forward(body: &Body, insts: Vec<Inst>, escapes: bool) -> Vec<Inst> {
         let effects = inst.op.effects();
         match (effects.writes, inst.op.direct_access()) {
             (None, _) => {}
-            (Some(_), Some((at, bytes))) => held.retain(|held| !meet((held.offset, held.bytes), (at, bytes))),
+            (Some(_), Some((offset, bytes))) => held.retain(|held| !held.place.meets(Place { offset, bytes })),
             (Some(Reach::Space(Space::Global | Space::Const | Space::Shared | Space::Param) | Reach::Texels), None) => {
             }
             (Some(Reach::Space(Space::Generic | Space::Local) | Reach::Anything), None) if escapes => held.clear(),
@@ -109,7 +108,8 @@ fn forward(body: &Body, insts: Vec<Inst>, escapes: bool) -> Vec<Inst> {
         }
         if let Op::Call { results, .. } | Op::Syscall { results, .. } = &inst.op {
             for result in results {
-                held.retain(|held| !meet((held.offset, held.bytes), (result.to, result.bytes)));
+                let (offset, bytes) = (result.to, result.bytes);
+                held.retain(|held| !held.place.meets(Place { offset, bytes }));
             }
         }
         if let (
@@ -127,8 +127,10 @@ fn forward(body: &Body, insts: Vec<Inst>, escapes: bool) -> Vec<Inst> {
             let bytes = u32::from(element.bytes);
             let whole = (0..).zip(src).filter(|(_, reg)| bytes_of(reg.width) == Some(bytes));
             held.extend(whole.map(|(index, reg)| Held {
-                offset: at.saturating_add(index * bytes),
-                bytes,
+                place: Place {
+                    offset: at.saturating_add(index * bytes),
+                    bytes,
+                },
                 register: reg.number,
             }));
             // What has been stored long ago is seldom loaded.
@@ -156,10 +158,7 @@ fn loaded(body: &Body, inst: &Inst, held: &[Held]) -> Option<Vec<(Register, Regi
     for (index, to) in (0..).zip(dst) {
         let Some(to) = to else { continue };
         let offset = at.saturating_add(index * bytes);
-        let from = held
-            .iter()
-            .find(|held| (held.offset, held.bytes) == (offset, bytes))?
-            .register;
+        let from = held.iter().find(|held| held.place == Place { offset, bytes })?.register;
         let is_same = body.registers[from as usize].width == to.width;
         if !is_same || moved.iter().any(|&(to, _)| to == from) {
             return None;
@@ -177,10 +176,6 @@ fn bytes_of(width: Width) -> Option<u32> {
         Width::B64 => Some(8),
         Width::B128 => Some(16),
     }
-}
-
-fn meet(a: (u32, u32), b: (u32, u32)) -> bool {
-    a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1)
 }
 
 /// Bytes of the frame that somebody reads, as ranges that neither meet nor touch, ascending.
@@ -203,7 +198,7 @@ fn read(body: &Body, order: &[BlockId], places: &Places, taken: &[u32]) -> Optio
     let mut ranges = vec![(0, places.results)];
     for &offset in taken {
         let before = ranges.len();
-        let holds = |place: &&Place| meet((place.offset, place.bytes), (offset, 1));
+        let holds = |place: &&Place| place.meets(Place { offset, bytes: 1 });
         ranges.extend(places.all.iter().filter(holds).map(|place| (place.offset, place.bytes)));
         if ranges.len() == before {
             return None;
