@@ -147,6 +147,8 @@ pub struct Block<'l> {
     /// The warps have marched abreast from the last block's beginning to its end: nothing is in their books, and they may do so
     /// again.
     ready: bool,
+    /// Nobody has been entered in the books from the last block's beginning to its end.
+    again: bool,
     /// Where they stand, if they have set out and marched since.
     stand: Option<Stand>,
     /// The block whose special registers are in the windows, or those of the first lane alone.
@@ -171,6 +173,7 @@ impl<'l> Block<'l> {
             compiled: may_march(&env),
             marches: false,
             ready: false,
+            again: false,
             stand: None,
             last: None,
             stale: false,
@@ -221,7 +224,8 @@ impl<'l> Block<'l> {
         };
         moved.iter().for_each(|moved| self.state.products.follow(moved));
         self.bundles = warps.into_iter().flatten().collect();
-        (self.compiled, self.marches, self.ready) = (may_march(&self.env), false, false);
+        (self.compiled, self.marches) = (may_march(&self.env), false);
+        (self.ready, self.again) = (false, false);
         (self.last, self.stale) = (None, false);
         true
     }

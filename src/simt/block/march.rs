@@ -76,7 +76,7 @@ impl Block<'_> {
     pub fn march_on(&mut self, blocks: &mut Range<u64>, at: &Cell<[u32; 3]>) -> Result<Turn, Box<Located>> {
         let Way { grid, form } = self.env.env;
         let native = form.kernel.native.as_ref().map(|native| &native.all);
-        let Some(native) = native.filter(|_| self.ready && self.env.peers == 1) else {
+        let Some(native) = native.filter(|_| (self.ready || self.again) && self.env.peers == 1) else {
             return Ok(Turn::Done);
         };
         let turns = self.turns();
@@ -91,24 +91,32 @@ impl Block<'_> {
             self.env.ctaid = ctaid;
             at.set(ctaid);
             self.set_out(ctaid);
-            let gone = Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, turns);
-            // Looked at where it lies, for the same reason.
-            match &gone {
-                Ok(Some(stand)) => {
-                    self.slice -= stand.spent + START;
-                    if !stand.all_ended {
-                        self.stand = gone?;
-                        return self.turn();
+            if !self.ready {
+                self.began = None;
+                self.slice -= START;
+                if !self.march()? {
+                    return self.turn();
+                }
+            } else {
+                let gone = Bundle::abreast_again(&mut self.bundles, native, &self.env, &mut self.state, turns);
+                // Looked at where it lies, for the same reason.
+                match &gone {
+                    Ok(Some(stand)) => {
+                        self.slice -= stand.spent + START;
+                        if !stand.all_ended {
+                            self.stand = gone?;
+                            return self.turn();
+                        }
+                    }
+                    Ok(None) => return self.turn(),
+                    Err(_) => {
+                        gone?;
                     }
                 }
-                Ok(None) => return self.turn(),
-                Err(_) => {
-                    gone?;
+                self.marches = false;
+                if self.state.changed {
+                    self.release();
                 }
-            }
-            self.marches = false;
-            if self.state.changed {
-                self.release();
             }
             if self.state.touched
                 && let Some(turn) = self.rest()?
@@ -142,6 +150,7 @@ impl Block<'_> {
     /// The first fault.
     pub(super) fn march(&mut self) -> Result<bool, Box<Located>> {
         let fresh = std::mem::take(&mut self.marches);
+        self.again = false;
         let form = self.env.env.form;
         let Some(native) = form.kernel.native.as_ref().map(|native| &native.all) else {
             unreachable!("blocks march whose kernel is compiled")
@@ -189,17 +198,19 @@ impl Block<'_> {
             if abreast.is_none() && (late || self.is_late(&mut share)) {
                 break 'march (met, come, 0, Halt::Elsewhere);
             }
-            let stand = match abreast.take() {
-                Some(stand) => Some(stand),
+            let gone = match abreast.take() {
+                Some(stand) => Ok(Some(stand)),
+                None if whole == 0 => Ok(None),
                 None => {
                     let before = share;
                     let (bundles, way) = (&mut self.bundles[..whole], (&mut share, turns, ragged));
-                    let stand = Bundle::march_abreast(bundles, native, &self.env, &mut self.state, way)?;
+                    let gone = Bundle::march_abreast(bundles, native, &self.env, &mut self.state, way);
                     self.slice -= before - share;
-                    stand
+                    gone
                 }
             };
-            if let Some(stand) = stand {
+            // Looked at where it lies: what was stored word by word is read as a whole when all stores before it are done.
+            if let Ok(Some(stand)) = &gone {
                 if stand.all_ended && !ragged {
                     self.ready = fresh && Bundle::get_ready(&mut self.bundles, native, &self.env, &mut self.state);
                     break (None, all, 0, Halt::End);
@@ -209,19 +220,21 @@ impl Block<'_> {
                     barrier,
                     at,
                     halt,
-                }) = Bundle::settle(&mut self.bundles[..whole], &stand, native, &mut self.state)?
+                }) = Bundle::settle(&mut self.bundles[..whole], stand, native, &mut self.state)?
                 {
                     (met, come) = (barrier, who);
                     if halt != Halt::Pause {
                         break 'march (met, come, at, halt);
                     }
                 } else {
-                    (come, met) = Bundle::met(&self.bundles[..whole], &stand);
+                    (come, met) = Bundle::met(&self.bundles[..whole], stand);
                     // Who pauses goes on, and the last warp when all others wait for it.
                     if come.count_ones() < whole as u32 || !ragged {
                         continue;
                     }
                 }
+            } else {
+                gone?;
             }
             while come != all {
                 if self.is_late(&mut share) {
@@ -238,7 +251,7 @@ impl Block<'_> {
                     if come >> i & 1 != 0 {
                         continue;
                     }
-                    match bundle.march(native, &self.env, &mut self.state, (&mut share, turns))? {
+                    match bundle.march((native, &form.kernel), &self.env, &mut self.state, (&mut share, turns))? {
                         Halt::Pause => continue,
                         Halt::End => {}
                         Halt::Barrier(id) if *met.get_or_insert(id) == id => {}
@@ -255,6 +268,7 @@ impl Block<'_> {
         if halt == Halt::End {
             // Nobody is left of whom anything could be taken down.
             self.bundles.iter_mut().for_each(Bundle::fall_out);
+            self.again = fresh;
             if self.state.changed || self.env.peers > 1 {
                 self.release();
             }

@@ -13,6 +13,7 @@ use crate::simt::machine::state::State as BlockState;
 use crate::simt::machine::{BlockEnv, Env};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
+use super::code::Executable;
 use super::compile::Pc;
 use super::native::{Stand, budget};
 use super::run::CHOICE;
@@ -139,14 +140,14 @@ impl Bundle {
     }
 
     /// Goes on to the next barrier or to its end, or makes so many turns of a loop through memory; takes what that costs off `share`.
-    /// A warp that has ended has come to its end.
+    /// A warp that has ended has come to its end. `kernel`: what it runs, and its code for whole warps.
     ///
     /// # Errors
     /// The first fault.
     #[inline(always)]
     pub fn march(
         &mut self,
-        native: &Native,
+        (native, kernel): (&Native, &Arc<Executable>),
         block: &BlockEnv<impl Conditions>,
         state: &mut BlockState,
         (share, turns): (&mut i64, i64),
@@ -169,13 +170,11 @@ impl Bundle {
         }
         let lanes = self.exist[0];
         // Code for warps that lack lanes, where that for whole ones cannot do without them.
-        let exec;
         let (native, entry) = match native.entry(pc) {
             Some((entry, masked)) if masked || lanes == u32::MAX => (native, entry),
             _ if lanes == u32::MAX => return Ok(Halt::Elsewhere),
             _ => {
-                exec = Arc::clone(&self.frames[0].exec);
-                let some = exec.native_for_some(self.live[0] == u32::MAX);
+                let some = kernel.native_for_some(self.live[0] == u32::MAX);
                 match some.and_then(|some| Some((some, some.entry(pc)?.0))) {
                     Some(some) => some,
                     None => return Ok(Halt::Elsewhere),
