@@ -134,6 +134,19 @@ impl<R> Op<R> {
         }
     }
 
+    /// What is asked at a barrier at which all threads of the block meet and say yes or no, as at `__syncthreads_and`.
+    pub fn reduction_of_all(&self) -> Option<BarrierOp> {
+        match *self {
+            Op::Barrier {
+                op: op @ (BarrierOp::And | BarrierOp::Or | BarrierOp::Popc),
+                id: Value::Immediate(0..16),
+                threads: None,
+                ..
+            } => Some(op),
+            _ => None,
+        }
+    }
+
     pub fn effects(&self) -> Effects {
         let none = Effects::NONE;
         let together = Effects {

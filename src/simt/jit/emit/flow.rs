@@ -28,7 +28,7 @@ impl Emit<'_> {
             }
             // Who is elsewhere may have come: to an operation of lanes together and to a barrier as a rule.
             let nobody_else = self.plan.others[unit as usize].is_empty();
-            if self.whom == For::All && (nobody_else || self.gathers(unit) || self.packs.contains_key(&unit)) {
+            if self.whom == For::All && (nobody_else || self.gathers(unit) || self.meets(unit)) {
                 let (all, some) = (self.all(&mask), self.text.name("some"));
                 self.branch(&all, &self.again(unit, unit), &some);
                 self.text.label(&some);
@@ -154,7 +154,7 @@ impl Emit<'_> {
     pub(super) fn always_sticks(&mut self, guard: Option<Guard>) {
         let unit = self.unit;
         let Exit::To(next) = self.plan.units[unit as usize].exit else {
-            if self.full && self.packs.contains_key(&unit) {
+            if self.full && self.meets(unit) {
                 self.jump(&format!("B{unit}"));
                 return;
             }
@@ -205,9 +205,18 @@ impl Emit<'_> {
         self.branch(&passes, &pass, &stay);
         self.text.label(&pass);
         self.text.line(format!("store i64 {budget}, ptr %budget"));
+        if let Some(red) = self.red(&self.plan.units[self.unit as usize]) {
+            let said = self.said(&red, Some(&mask));
+            self.write_said(&red, &said);
+        }
         self.store_flags(next, &mask);
         self.jump(&format!("M{next}"));
         self.text.label(&stay);
+    }
+
+    /// Whether all warps of a block meet at a unit, and go on behind it in code.
+    fn meets(&self, unit: Node) -> bool {
+        self.packs.contains_key(&unit) || self.reds.contains_key(&unit)
     }
 
     /// A guard that is the same for all lanes.

@@ -47,6 +47,7 @@ mod order;
 mod pack;
 mod pays;
 mod place;
+mod red;
 mod registers;
 mod rounds;
 mod shuffle;
@@ -222,7 +223,9 @@ struct Emit<'a> {
     leaves: BTreeSet<Node>,
     /// Barriers of the block, at which registers may stay packed, and the units behind them.
     packs: BTreeMap<Node, Node>,
-    /// The same, for a warp that lacks lanes: it goes on at once if its block has no other.
+    /// Barriers of the block that tell all threads what those said who came ([`red`]), and the units behind them.
+    reds: BTreeMap<Node, Node>,
+    /// Barriers of both kinds, for a warp that lacks lanes: it goes on at once if its block has no other.
     passes: BTreeMap<Node, Node>,
     /// Heads of loops before which a warp may pause, and the entries where it goes on.
     pauses: BTreeMap<Node, Node>,
@@ -297,6 +300,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         chains: BTreeMap::new(),
         leaves: BTreeSet::new(),
         packs: BTreeMap::new(),
+        reds: BTreeMap::new(),
         passes: BTreeMap::new(),
         pauses: BTreeMap::new(),
         measured: None,
@@ -400,17 +404,30 @@ impl Emit<'_> {
             let before = number.checked_sub(1).map(|before| &self.plan.units[before]);
             let waits = (self.is_barrier(unit) || unit.stick == Stick::Perhaps)
                 && before.is_some_and(|before| self.is_barrier(before));
-            let goes_on = unit.stick == Stick::Never || pauses || waits;
+            // Warps that have said something at one come there again, if not all of them have.
+            let says = self.whom == For::All && self.red(unit).is_some();
+            let goes_on = unit.stick == Stick::Never || pauses || waits || says;
             if unit.entry && !self.plan.cold[number] && goes_on && makes {
                 entries.push((unit.pc, number as u32));
             }
         }
         match self.whom {
             For::All => {
-                self.packs = self.barriers(&entries);
+                self.packs = self.barriers(&entries, Self::is_barrier);
+                // Those who have not heard yet must come there again, and who has stands nowhere that is a barrier as well.
+                let reds = self.barriers(&entries, |this, unit| this.red(unit).is_some());
+                let again = |&(unit, next): &(Node, Node)| {
+                    let [before, behind] = [unit, next].map(|unit| self.plan.units[unit as usize].pc);
+                    let entered = entries.iter().find(|(at, _)| *at == before);
+                    let waits = |unit: &Unit| unit.pc == behind && self.is_barrier(unit);
+                    entered.is_some_and(|&(_, entered)| entered == unit) && !self.plan.units.iter().any(waits)
+                };
+                self.reds = reds.into_iter().filter(again).collect();
                 self.pauses = self.pauses(&entries);
             }
-            For::Some => self.passes = self.barriers(&entries),
+            For::Some => {
+                self.passes = self.barriers(&entries, |this, unit| this.is_barrier(unit) || this.red(unit).is_some());
+            }
         }
         self.lay_out();
         self.choose_homes();
@@ -435,6 +452,9 @@ impl Emit<'_> {
         }
         for (head, entry) in self.pauses.clone() {
             self.pack(('P', head), entry);
+        }
+        for unit in self.reds.clone().into_keys() {
+            self.say(unit);
         }
         // Leaving adds chains for loops that run out of their budget, and no others.
         while let Some(unit) = self.leaves.pop_first() {
@@ -471,11 +491,11 @@ impl Emit<'_> {
         both.collect()
     }
 
-    /// Unguarded barriers of the whole block, and the entry behind each.
-    fn barriers(&self, entries: &[(Pc, u32)]) -> BTreeMap<Node, Node> {
+    /// Such barriers of the whole block, and the entry behind each.
+    fn barriers(&self, entries: &[(Pc, u32)], counts: impl Fn(&Self, &Unit) -> bool) -> BTreeMap<Node, Node> {
         let numbered = self.plan.units.iter().enumerate();
         numbered
-            .filter(|(_, unit)| self.is_barrier(unit))
+            .filter(|(_, unit)| counts(self, unit))
             .filter_map(|(number, unit)| {
                 let (_, next) = entries.iter().find(|(pc, _)| *pc == unit.pc + 1)?;
                 Some((number as Node, *next))

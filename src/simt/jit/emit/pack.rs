@@ -26,6 +26,8 @@ impl Emit<'_> {
             .packs
             .values()
             .chain(self.pauses.values())
+            .chain(self.reds.keys())
+            .chain(self.reds.values())
             .flat_map(|&next| self.plan.live[next as usize].iter())
             .collect();
         let mut seldom: BTreeSet<Register> = self.plan.live.iter().flat_map(|live| live.iter()).collect();
@@ -133,7 +135,7 @@ impl Emit<'_> {
         while let Some(number) = work.pop() {
             let unit = &units[number as usize];
             // Behind a barrier all registers are at their places.
-            if self.packs.contains_key(&number) {
+            if self.packs.contains_key(&number) || self.reds.contains_key(&number) {
                 continue;
             }
             let mut after = changed[number as usize].clone();
@@ -180,7 +182,7 @@ impl Emit<'_> {
         let changed = self.changed[unit as usize].iter().copied();
         let changed: Vec<Register> = changed.filter(|&register| live.has(register)).collect();
         self.keep(&changed);
-        self.waits(unit, next);
+        self.waits(unit, self.going_on(next));
     }
 
     /// Registers that lanes want before a unit, and that may have been written since the code was entered: others are at their places

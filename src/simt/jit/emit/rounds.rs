@@ -29,14 +29,14 @@ pub(super) const TURN: u32 = 16;
 const MOST_BEGINS: usize = 3;
 
 /// No unit.
-const NO_UNIT: i32 = -1;
+pub(super) const NO_UNIT: i32 = -1;
 
 impl Emit<'_> {
     /// From the function's beginning to a warp's entry.
     pub(super) fn start(&mut self, entries: &[(Pc, u32)]) {
         self.head
             .push_str("  %warp.at = alloca ptr\n  %link.at = alloca ptr\n  %outcome = alloca i32\n");
-        for name in ["begin", "came", "came.pc", "met", "met.pc", "since.pc", "gone"] {
+        for name in ["begin", "came", "came.pc", "met", "met.pc", "since.pc", "gone", "said"] {
             let _ = writeln!(self.head, "  %{name} = alloca i32");
         }
         self.text.label("start");
@@ -99,18 +99,24 @@ impl Emit<'_> {
         self.packs
             .values()
             .chain(self.pauses.values())
+            .chain(self.reds.keys())
+            .chain(self.reds.values())
             .any(|&next| next == unit)
     }
 
     /// The number under which they do.
-    fn going_on(&self, unit: Node) -> u32 {
+    pub(super) fn going_on(&self, unit: Node) -> u32 {
         self.plan.units.len() as u32 + unit
     }
 
-    /// The whole warp waits at a unit, its registers kept, and goes on at the next one.
-    pub(super) fn waits(&mut self, unit: Node, next: Node) {
+    /// The number of a round in which warps come to a unit to say something.
+    pub(super) fn saying(&self, unit: Node) -> u32 {
+        2 * self.plan.units.len() as u32 + unit
+    }
+
+    /// The whole warp waits at a unit, its registers kept, and goes on under this number.
+    pub(super) fn waits(&mut self, unit: Node, next: u32) {
         self.set("came.pc", self.plan.units[unit as usize].pc);
-        let next = self.going_on(next);
         self.text.line(format!("store i32 {next}, ptr %came"));
         self.jump("waits");
     }
@@ -264,8 +270,28 @@ impl Emit<'_> {
         }
         let first = self.place("%warp", offset_of!(Warp, first_thread));
         let first = self.text.value(format!("load i32, ptr {first}, !invariant.load !0"));
+        self.for_each_warp("%warp", |this, warp, saved| {
+            let at = this.place(warp, offset_of!(Warp, first_thread));
+            let thread = this.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
+            let far = this.text.value(format!("sub i32 {thread}, {first}"));
+            for &(ref value, bits, stride, at) in &values {
+                let mut value = value.clone();
+                if stride != 0 {
+                    let far = this.text.resize(Form::One, 32, &far, bits, false);
+                    let by = Form::One.constant(bits, stride);
+                    let more = this.text.value(format!("mul i{bits} {far}, {by}"));
+                    value = this.text.value(format!("add i{bits} {value}, {more}"));
+                }
+                let to = this.place(saved, at);
+                this.text.line(format!("store i{bits} {value}, ptr {to}"));
+            }
+        });
+    }
+
+    /// Does something for each warp of the round from one on, given it and where its registers are kept.
+    pub(super) fn for_each_warp(&mut self, from: &str, each: impl FnOnce(&mut Self, &str, &str)) {
         let [again, turn, last] = ["again", "turn", "last"].map(|what| self.text.name(what));
-        self.text.line("store ptr %warp, ptr %warp.at");
+        self.text.line(format!("store ptr {from}, ptr %warp.at"));
         self.jump(&again);
         self.text.label(&again);
         let warp = self.text.value("load ptr, ptr %warp.at");
@@ -274,20 +300,7 @@ impl Emit<'_> {
         self.text.label(&turn);
         let at = self.place(&warp, offset_of!(Warp, saved));
         let saved = self.text.value(format!("load ptr, ptr {at}, !invariant.load !0"));
-        let at = self.place(&warp, offset_of!(Warp, first_thread));
-        let thread = self.text.value(format!("load i32, ptr {at}, !invariant.load !0"));
-        let far = self.text.value(format!("sub i32 {thread}, {first}"));
-        for (value, bits, stride, at) in values {
-            let mut value = value;
-            if stride != 0 {
-                let far = self.text.resize(Form::One, 32, &far, bits, false);
-                let by = Form::One.constant(bits, stride);
-                let more = self.text.value(format!("mul i{bits} {far}, {by}"));
-                value = self.text.value(format!("add i{bits} {value}, {more}"));
-            }
-            let to = self.place(&saved, at);
-            self.text.line(format!("store i{bits} {value}, ptr {to}"));
-        }
+        each(self, &warp, &saved);
         let at = self.place(&warp, offset_of!(Warp, next));
         let next = self.text.value(format!("load ptr, ptr {at}"));
         self.text.line(format!("store ptr {next}, ptr %warp.at"));
@@ -386,6 +399,7 @@ impl Emit<'_> {
             self.pass_on(&link, Some(&before));
 
             self.text.label("round");
+            self.tell_all();
             let at = self.place("%n", offset_of!(Context, first));
             let first = self.text.value(format!("load ptr, ptr {at}"));
             self.text.line(format!("store ptr {first}, ptr %warp.at"));

@@ -471,6 +471,8 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
         Op::Vote { members, .. } => told(*members, of),
         Op::Redux { members, .. } => told(Some(*members), of),
         Op::Activemask { .. } | Op::FrameAddress { .. } => Kind::SAME,
+        // So is the whole block at a barrier.
+        Op::Barrier { .. } if inst.op.reduction_of_all().is_some() => Kind::SAME,
         // All lanes ask for the same one, which is there.
         Op::Shuffle {
             mode: ShuffleMode::Idx,

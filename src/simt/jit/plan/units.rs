@@ -202,7 +202,9 @@ pub(super) fn units(body: &Body, starts: &[Pc], (seen, warm): (Option<&Seen>, &[
                 units.push(unit(from..at, Stick::Never, std::mem::take(&mut entry)));
             }
             // A kernel that begins with one is entered there if it turns out to be like others.
-            let begins = std::mem::take(&mut entry) || (at == 0 && number == 0);
+            // So is a barrier at which threads say something, for those who come there again.
+            let says = inst.guard.is_none() && inst.op.reduction_of_all().is_some();
+            let begins = std::mem::take(&mut entry) || (at == 0 && number == 0) || says;
             units.push(unit(at..at + 1, stick, begins));
             entry = true;
             from = at + 1;
