@@ -167,9 +167,10 @@ impl Bundle {
         let exec = &self.frames[fragment.frame as usize].exec;
         let native = &exec.native.as_ref()?.all;
         if (limit, floor) != (Pc::MAX, 0) {
-            // Only code for warps that lack lanes looks where others are, and to go there and back takes as long as some instructions.
-            let far = limit - fragment.pc >= FAR;
+            // Only code for warps that lack lanes looks where others are, and to go there and back takes as long as some instructions: a
+            // loop may be many.
             let some = exec.native_for_some(self.live[0] == u32::MAX);
+            let far = limit - fragment.pc >= FAR || some.is_some_and(|some| some.turns_before(fragment.pc, limit));
             let entry = some.and_then(|some| some.entry(fragment.pc)).filter(|_| far);
             return Some((some.unwrap_or(native), entry.map(|(entry, _)| entry)));
         }

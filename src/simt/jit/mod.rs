@@ -87,6 +87,8 @@ pub struct Native {
     /// The number of the entry at each place of the interpreter's code, and whether lanes may enter there of which some
     /// are missing.
     entries: Box<[Option<(u32, bool)>]>,
+    /// The last place from which lanes go back to each; 0: no loop begins there.
+    loops: Box<[Pc]>,
     /// The next place with an entry behind each.
     next: Box<[Pc]>,
     /// Up to each place, one more than the last one with an entry; 0: there is none.
@@ -118,6 +120,12 @@ impl Native {
     #[inline(always)]
     pub fn entry(&self, pc: Pc) -> Option<(u32, bool)> {
         self.entries.get(pc as usize).copied().flatten()
+    }
+
+    /// Whether a loop begins at a place of the interpreter's code and ends before `limit`.
+    #[inline(always)]
+    pub fn turns_before(&self, pc: Pc, limit: Pc) -> bool {
+        self.loops.get(pc as usize).is_some_and(|&end| end != 0 && end < limit)
     }
 
     /// The first place behind `pc` where there is one.
@@ -242,6 +250,12 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For, effort: Effort
         // Of units at one place the first one leads to the others.
         entries[pc as usize].get_or_insert((number, made.masked.contains(&number)));
     }
+    let mut loops = vec![0; places];
+    for &(head, end) in &made.loops {
+        if let Some(last) = loops.get_mut(head as usize) {
+            *last = end.max(*last);
+        }
+    }
     let mut next = vec![Pc::MAX; places];
     let mut last = Pc::MAX;
     for pc in (0..places).rev() {
@@ -263,6 +277,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For, effort: Effort
         run,
         calls: made.calls.into(),
         entries: entries.into(),
+        loops: loops.into(),
         next: next.into(),
         before: before.into(),
         sites: made.sites.into(),

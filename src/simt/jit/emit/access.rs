@@ -346,6 +346,21 @@ impl Emit<'_> {
         };
         self.go_along((address.space, address.register), &place, true);
         let own = address.space == Space::Shared;
+        // One number for all lanes, whichever of them run.
+        if let (Place::Lines { at, step: 0, .. }, true) = (&place, self.mask.is_some())
+            && let [base] = &at[..]
+            && src.iter().all(|reg| self.kind(reg.number).is_same())
+        {
+            let base = self.unless_nobody(base);
+            for (k, &reg) in (0..).zip(src) {
+                let (from, bits) = (bits_of(reg.width).unwrap_or(32), u32::from(element.bytes) * 8);
+                let value = self.line_of(reg, false).0.swap_remove(0);
+                let value = self.text.resize(Form::One, from, &value, bits, false);
+                self.store_one(&base, (k, moved.size), &value);
+            }
+            self.behind(done);
+            return true;
+        }
         self.either(address, moved, place, |this, place| {
             let values: Vec<Vec<String>> = src.iter().map(|&reg| this.stored(reg, element)).collect();
             this.store_to(place, moved.size, &values, own);
@@ -443,6 +458,12 @@ impl Emit<'_> {
                     }
                 }
             }
+            Place::Lines { at, step: 0, .. } if self.mask.is_some() => {
+                let [base] = &at[..] else {
+                    unreachable!("lanes that do not all run store to one place")
+                };
+                self.store_last(base, size, values);
+            }
             Place::Lines { at, step: 0, .. } => {
                 // The last lane's stays.
                 for (number, base) in at.iter().enumerate() {
@@ -522,6 +543,43 @@ impl Emit<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// An address to which lanes store if any of them runs, or one that nobody reads.
+    fn unless_nobody(&mut self, base: &str) -> String {
+        let run = self.mask_bits();
+        let any = self.text.value(format!("icmp ne i32 {run}, 0"));
+        let nowhere = self.nowhere();
+        self.text.value(format!("select i1 {any}, i64 {base}, i64 {nowhere}"))
+    }
+
+    /// Stores one element of several.
+    fn store_one(&mut self, base: &str, (number, size): (u64, u64), value: &str) {
+        let pointer = self.pointer(base, number * size);
+        self.text
+            .line(format!("store i{} {value}, ptr {pointer}, align {size}", size * 8));
+    }
+
+    /// All lanes that run store to one place, if any does: what the last of them has stays.
+    fn store_last(&mut self, base: &str, size: u64, values: &[Vec<String>]) {
+        let base = self.unless_nobody(base);
+        let (lanes, ty) = (self.lanes, self.form().int(size as u32 * 8));
+        let run = self.mask_bits();
+        let before = self.text.value(format!("call i32 @llvm.ctlz.i32(i32 {run}, i1 false)"));
+        let last = self.text.value(format!("sub i32 31, {before}"));
+        let lane = self.text.value(format!("and i32 {last}, {}", lanes - 1));
+        let part = self.text.value(format!("lshr i32 {last}, {}", lanes.trailing_zeros()));
+        for (k, values) in (0..).zip(values) {
+            let mut vector = values[0].clone();
+            for (number, value) in values.iter().enumerate().skip(1) {
+                let here = self.text.value(format!("icmp eq i32 {part}, {number}"));
+                vector = self
+                    .text
+                    .value(format!("select i1 {here}, {ty} {value}, {ty} {vector}"));
+            }
+            let value = self.text.value(format!("extractelement {ty} {vector}, i32 {lane}"));
+            self.store_one(&base, (k, size), &value);
         }
     }
 

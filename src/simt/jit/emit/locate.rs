@@ -32,9 +32,12 @@ impl Emit<'_> {
                     (!moved.stores || self.lanes == 16) && self.is_stride(moved, step, self.lanes_of_line(address));
                 let gaps = self.mask.is_none() && (by_vectors || self.is_apart(moved, step));
                 let simple = step == 0 || step == bytes || gaps;
-                // Masked stores are of single words.
-                let whole = step != 0 && moved.count == 1 && (4..=8).contains(&bytes);
-                let masked_store = moved.stores && self.mask.is_some() && !whole;
+                // Masked stores are of single elements, which have masks of their own if they are words or vectors are long, or of one lane
+                // for all.
+                let least = if self.lanes == 16 { 1 } else { 4 };
+                let whole = step == bytes && moved.count == 1 && (least..=8).contains(&bytes);
+                let one = step == 0 && self.lanes_of_line(address) == u64::from(LANES);
+                let masked_store = moved.stores && self.mask.is_some() && !whole && !one;
                 Some((simple && !masked_store && address.space != Space::Local).then_some(step))
             }
             Kind::Vector => Some(None),

@@ -109,6 +109,8 @@ pub struct Made {
     pub calls: Vec<LaneCall>,
     /// Places of the interpreter's code where lanes may enter, with the number of the entry.
     pub entries: Vec<(Pc, u32)>,
+    /// Where loops begin, and where the last of what goes back there stands.
+    pub loops: Vec<(Pc, Pc)>,
     /// Those of [`For::All`] where a part of the lanes may enter.
     pub masked: Vec<u32>,
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
@@ -323,6 +325,9 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         stands: emit.stands(),
         ir,
         calls: emit.calls,
+        loops: (plan.loops.keys())
+            .map(|&(from, to)| (plan.units[to as usize].pc, plan.units[from as usize].pc))
+            .collect(),
         masked: entries
             .iter()
             .map(|&(_, unit)| unit)
