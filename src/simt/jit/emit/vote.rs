@@ -1,6 +1,6 @@
-//! What lanes of a warp find out together: votes, sums over lanes, who is there, who has the same value. Here where all lanes that run name
-//! the same members, and none of those is missing that has not ended (the interpreter's `warp::gathered`). Everything else is the
-//! interpreter's.
+//! What lanes of a warp find out together: votes, sums over lanes, who is there, who has the same value. Here where none of the members
+//! is missing that lanes name, but those that have ended, and all members name the same ones (the interpreter's `warp::gathered`): one group,
+//! or several, as tiles of a warp are. Everything else is the interpreter's.
 
 use std::mem::offset_of;
 
@@ -17,9 +17,19 @@ use super::{Emit, LANES};
 /// Lanes that meet.
 pub(super) struct Met {
     /// A word with their bits: all that are named, and run.
-    pub(super) group: String,
+    group: String,
     /// Whether somebody is missing, if that may be.
     missing: Option<String>,
+    /// Where lanes may name others: whether they do, and what each names, by part.
+    apart: Option<(String, Vec<String>)>,
+}
+
+/// With whom lanes meet.
+pub(super) enum Group<'a> {
+    /// All with the same: a word.
+    One(&'a str),
+    /// Each with those whose bits its own word has, by part. The words lie in scratch memory, too.
+    Each(&'a [String]),
 }
 
 impl Emit<'_> {
@@ -53,31 +63,63 @@ impl Emit<'_> {
                 pred: (pred, negated),
                 ..
             } => {
-                let result = this.vote(*mode, (*pred, *negated), group);
-                this.write_same(*dst, &[result]);
+                let set = this.set_of(*pred, *negated);
+                match group {
+                    Group::One(group) => {
+                        let result = this.vote(Form::One, *mode, &set, group);
+                        this.write_same(*dst, &[result]);
+                    }
+                    Group::Each(groups) => {
+                        let set = this.splat("i32", &set);
+                        let groups = groups.iter();
+                        let results = groups.map(|group| this.vote(this.form(), *mode, &set, group));
+                        let results: Vec<String> = results.collect();
+                        this.write_lanes(*dst, &results);
+                    }
+                }
             }
             Op::Redux { op: what, dst, a, .. } => {
-                if let Some(fold) = folds(*what) {
-                    let total = this.redux(*a, group, fold);
-                    this.write_same(*dst, &[total]);
+                let Some(fold) = folds(*what) else { return };
+                match group {
+                    Group::One(group) => {
+                        let total = this.redux(*a, group, fold);
+                        this.write_same(*dst, &[total]);
+                    }
+                    Group::Each(_) => this.redux_each(*dst, *a, fold),
                 }
             }
             Op::Elect { dst, dst_pred, .. } => {
                 // The lowest, as the interpreter does.
-                let leader = this
-                    .text
-                    .value(format!("call i32 @llvm.cttz.i32(i32 {group}, i1 false)"));
-                if let Some(dst) = dst {
-                    this.write_same(*dst, std::slice::from_ref(&leader));
-                }
-                let all = this.splat("i32", &leader);
                 let ty = this.form().int(32);
-                let leads: Vec<String> = (0..this.parts)
-                    .map(|part| {
-                        let lanes = this.lane_numbers(part);
-                        this.text.value(format!("icmp eq {ty} {all}, {lanes}"))
-                    })
-                    .collect();
+                let leaders: Vec<String> = match group {
+                    Group::One(group) => {
+                        let leader = this
+                            .text
+                            .value(format!("call i32 @llvm.cttz.i32(i32 {group}, i1 false)"));
+                        if let Some(dst) = dst {
+                            this.write_same(*dst, std::slice::from_ref(&leader));
+                        }
+                        vec![this.splat("i32", &leader); this.parts]
+                    }
+                    Group::Each(groups) => {
+                        let lanes = this.lanes;
+                        let groups = groups.iter();
+                        let leaders = groups.map(|group| {
+                            this.text
+                                .value(format!("call {ty} @llvm.cttz.v{lanes}i32({ty} {group}, i1 false)"))
+                        });
+                        let leaders: Vec<String> = leaders.collect();
+                        if let Some(dst) = dst {
+                            this.write_lanes(*dst, &leaders);
+                        }
+                        leaders
+                    }
+                };
+                let leads = leaders.iter().enumerate().map(|(part, leader)| {
+                    let lanes = this.lane_numbers(part);
+                    this.text.value(format!("icmp eq {ty} {leader}, {lanes}"))
+                });
+                let leads: Vec<String> = leads.collect();
                 this.write_lanes(*dst_pred, &leads);
             }
             Op::Match {
@@ -89,26 +131,110 @@ impl Emit<'_> {
     }
 
     /// Carries an operation out where nobody is missing; elsewhere the interpreter does.
-    pub(super) fn where_met(&mut self, met: Met, (op, pc): (&Op, Pc), carry_out: impl FnOnce(&mut Self, &str)) {
-        let Some(missing) = met.missing else {
-            carry_out(self, &met.group);
+    pub(super) fn where_met(
+        &mut self,
+        met: Met,
+        (op, pc): (&Op, Pc),
+        mut carry_out: impl FnMut(&mut Self, &Group<'_>),
+    ) {
+        if met.missing.is_none() && met.apart.is_none() {
+            carry_out(self, &Group::One(&met.group));
             return;
-        };
-        let [fast, slow, done] = ["fast", "slow", "done"].map(|what| self.text.name(what));
-        self.branch(&missing, &slow, &fast);
+        }
+        let [alike, fast, slow, done] = ["alike", "fast", "slow", "done"].map(|what| self.text.name(what));
+        if let Some((differ, named)) = &met.apart {
+            let [apart, each] = ["apart", "each"].map(|what| self.text.name(what));
+            self.branch(differ, &apart, &alike);
+            self.text.label(&apart);
+            let named = self.living(named);
+            let agree = self.agree(&named);
+            self.branch(&agree, &each, &slow);
+            self.text.label(&each);
+            match matters(op) {
+                true => {
+                    carry_out(self, &Group::Each(&named));
+                    self.jump(&done);
+                }
+                false => self.jump(&fast),
+            }
+        } else {
+            self.jump(&alike);
+        }
+        self.text.label(&alike);
+        match &met.missing {
+            Some(missing) => self.branch(missing, &slow, &fast),
+            None => self.jump(&fast),
+        }
         self.text.label(&slow);
         self.step(op, pc, None);
         self.jump(&done);
         self.text.label(&fast);
-        carry_out(self, &met.group);
+        carry_out(self, &Group::One(&met.group));
         self.jump(&done);
         self.text.label(&done);
+    }
+
+    /// Of the lanes that others name, those that have not ended.
+    fn living(&mut self, named: &[String]) -> Vec<String> {
+        if self.mask.is_none() {
+            return named.to_vec();
+        }
+        let live = self.live();
+        let live = self.splat("i32", &live);
+        let ty = self.form().int(32);
+        let named = named.iter();
+        named.map(|named| self.text.binary("and", &ty, named, &live)).collect()
+    }
+
+    /// The lanes of the warp that have not ended.
+    fn live(&mut self) -> String {
+        let warp = self.field(offset_of!(Context, warp), "ptr", false);
+        let at = self.place(&warp, offset_of!(Warp, live));
+        self.text.value(format!("load i32, ptr {at}"))
+    }
+
+    /// Whether lanes that run fall into groups, each of which all of its lanes name, and nobody else.
+    fn agree(&mut self, named: &[String]) -> String {
+        let running = self.mask_bits();
+        self.store_lanes("%scratch", 0, Width::B32, named);
+        let [before, turn, next] = ["before", "turn", "next"].map(|what| self.text.name(what));
+        let [left, still] = [0; 2].map(|_| self.text.name("%v"));
+        self.jump(&before);
+        self.text.label(&before);
+        self.jump(&turn);
+        self.text.label(&turn);
+        self.text.line(format!(
+            "{left} = phi i32 [ {running}, %{before} ], [ {still}, %{turn} ]"
+        ));
+        let (group, same) = self.next_group(&left, named);
+        let same = self.text.binary("and", "i32", &same, &running);
+        let agree = self.text.value(format!("icmp eq i32 {same}, {group}"));
+        let others = self.text.value(format!("xor i32 {same}, -1"));
+        self.text.line(format!("{still} = and i32 {left}, {others}"));
+        let more = self.text.value(format!("icmp ne i32 {still}, 0"));
+        let more = self.text.binary("and", "i1", &more, &agree);
+        self.branch(&more, &turn, &next);
+        self.text.label(&next);
+        agree
+    }
+
+    /// What the first of the lanes that are left names, as it lies in scratch memory, and who names the same.
+    fn next_group(&mut self, left: &str, named: &[String]) -> (String, String) {
+        let lane = self
+            .text
+            .value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 false)"));
+        let group = self.lane_there(32, &lane);
+        let (ty, all) = (self.form().int(32), self.splat("i32", &group));
+        let named = named.iter();
+        let same = named.map(|named| self.text.value(format!("icmp eq {ty} {named}, {all}")));
+        let same: Vec<String> = same.collect();
+        (group, self.bits(&same))
     }
 
     /// The members that all lanes name; without `.sync`, those that run. `None`: not here.
     pub(super) fn members(&mut self, members: Option<Value<Reg>>) -> Option<Met> {
         let whole = self.mask.is_none();
-        let mut missing = None;
+        let mut apart = None;
         let named = match members {
             None => None,
             Some(Value::Immediate(members)) => Some(Form::One.constant(32, members.into())),
@@ -129,29 +255,30 @@ impl Emit<'_> {
                 if let Some(mask) = self.mask.clone() {
                     others = self.each(&others, &mask, "and");
                 }
-                missing = Some(self.any(&others));
+                apart = Some((self.any(&others), values));
                 Some(first)
             }
         };
         if whole {
-            let group = named.unwrap_or_else(|| "-1".to_owned());
-            return Some(Met { group, missing });
+            return Some(Met {
+                group: named.unwrap_or_else(|| "-1".to_owned()),
+                missing: None,
+                apart,
+            });
         }
         let running = self.mask_bits();
         let Some(named) = named else {
             return Some(Met {
                 group: running,
-                missing,
+                missing: None,
+                apart,
             });
         };
-        let warp = self.field(offset_of!(Context, warp), "ptr", false);
-        let at = self.place(&warp, offset_of!(Warp, live));
-        let live = self.text.value(format!("load i32, ptr {at}"));
+        let live = self.live();
         let group = self.text.binary("and", "i32", &named, &running);
         let wanted = self.text.binary("and", "i32", &named, &live);
-        let are_fewer = self.text.value(format!("icmp ne i32 {wanted}, {group}"));
-        let missing = self.or(missing, are_fewer);
-        Some(Met { group, missing })
+        let missing = Some(self.text.value(format!("icmp ne i32 {wanted}, {group}")));
+        Some(Met { group, missing, apart })
     }
 
     /// What the first of the lanes that run has, or any one if none does; vectors of 32 bits or more.
@@ -184,7 +311,7 @@ impl Emit<'_> {
     }
 
     /// `match.sync`: of the lanes that have the same value, those in the group.
-    fn match_lanes(&mut self, all: bool, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, group: &str) {
+    fn match_lanes(&mut self, all: bool, (dst, dst_pred): (Reg, Option<Reg>), a: Reg, group: &Group<'_>) {
         let (form, bits) = (self.form(), bits_of(a.width).unwrap_or(32));
         let (ty, words) = (form.int(bits), form.int(32));
         let values = self.lanes_of(a, false);
@@ -196,7 +323,7 @@ impl Emit<'_> {
                 .map(|one| this.text.value(format!("icmp eq {ty} {one}, {value}")))
                 .collect()
         };
-        if all {
+        if all && let &Group::One(group) = group {
             let first = self.first_of_lanes(bits, &values, group);
             let same = same_as(self, &first);
             let same = self.bits(&same);
@@ -240,9 +367,20 @@ impl Emit<'_> {
         let value = self.lane_there(bits, &lane);
         let same = same_as(self, &value);
         let word = self.bits(&same);
-        let told = self.text.binary("and", "i32", &word, group);
-        let told = self.splat("i32", &told);
-        for (same, [old, new]) in same.iter().zip(&found) {
+        let told: Vec<String> = match group {
+            Group::One(group) => {
+                let told = self.text.binary("and", "i32", &word, group);
+                vec![self.splat("i32", &told); self.parts]
+            }
+            Group::Each(groups) => {
+                let word = self.splat("i32", &word);
+                let groups = groups.iter();
+                groups
+                    .map(|group| self.text.binary("and", &words, &word, group))
+                    .collect()
+            }
+        };
+        for ((same, told), [old, new]) in same.iter().zip(&told).zip(&found) {
             let one = form.int(1);
             self.text
                 .line(format!("{new} = select {one} {same}, {words} {told}, {words} {old}"));
@@ -252,7 +390,23 @@ impl Emit<'_> {
         let more = self.text.value(format!("icmp ne i32 {still}, 0"));
         self.branch(&more, &turn, &next);
         self.text.label(&next);
-        let found: Vec<String> = found.into_iter().map(|[_, new]| new).collect();
+        let mut found: Vec<String> = found.into_iter().map(|[_, new]| new).collect();
+        if let Group::Each(groups) = group
+            && all
+        {
+            let zero = form.constant(32, 0);
+            let told = found.iter().zip(*groups).map(|(found, group)| {
+                let met = self.text.value(format!("icmp eq {words} {found}, {group}"));
+                self.text.select(form, &words, &met, group, &zero)
+            });
+            found = told.collect();
+            if let Some(predicate) = dst_pred {
+                let told = found.iter();
+                let told = told.map(|found| self.text.value(format!("icmp ne {words} {found}, {zero}")));
+                let told: Vec<String> = told.collect();
+                self.write_lanes(predicate, &told);
+            }
+        }
         self.write_lanes(dst, &found);
     }
 
@@ -263,9 +417,9 @@ impl Emit<'_> {
         format!("<{}>", numbers.join(", "))
     }
 
-    /// What the vote of a group says: a bit, or one a lane.
-    fn vote(&mut self, mode: VoteMode, (pred, negated): (Reg, bool), group: &str) -> String {
-        let mut set = match self.kind(pred.number) {
+    /// The lanes in which a predicate holds: a word.
+    fn set_of(&mut self, pred: Reg, negated: bool) -> String {
+        let set = match self.kind(pred.number) {
             Kind::Line { .. } => {
                 let one = self.line_of(pred, false).0.swap_remove(0);
                 self.text.value(format!("sext i1 {one} to i32"))
@@ -275,21 +429,70 @@ impl Emit<'_> {
                 self.bits(&lanes)
             }
         };
-        if negated {
-            set = self.text.binary("xor", "i32", &set, "-1");
+        match negated {
+            true => self.text.binary("xor", "i32", &set, "-1"),
+            false => set,
         }
-        let set = self.text.binary("and", "i32", &set, group);
-        let all = |this: &mut Self| this.text.value(format!("icmp eq i32 {set}, {group}"));
+    }
+
+    /// What the vote of a group says, of which these hold it true: a bit, or one a lane; for one group or a vector of them.
+    fn vote(&mut self, form: Form, mode: VoteMode, set: &str, group: &str) -> String {
+        let ty = form.int(32);
+        let set = self.text.binary("and", &ty, set, group);
+        let all = |this: &mut Self| this.text.value(format!("icmp eq {ty} {set}, {group}"));
+        let zero = form.constant(32, 0);
         match mode {
             VoteMode::Ballot => set,
             VoteMode::All => all(self),
-            VoteMode::Any => self.text.value(format!("icmp ne i32 {set}, 0")),
+            VoteMode::Any => self.text.value(format!("icmp ne {ty} {set}, {zero}")),
             VoteMode::Uni => {
                 let all = all(self);
-                let none = self.text.value(format!("icmp eq i32 {set}, 0"));
-                self.text.binary("or", "i1", &all, &none)
+                let none = self.text.value(format!("icmp eq {ty} {set}, {zero}"));
+                self.text.binary("or", &form.int(1), &all, &none)
             }
         }
+    }
+
+    /// Reductions over groups, one after the other, whose words lie in scratch memory.
+    fn redux_each(&mut self, dst: Reg, a: Reg, fold: Fold) {
+        let (form, ty) = (self.form(), self.form().int(32));
+        let running = self.mask_bits();
+        let [before, turn, next] = ["before", "turn", "next"].map(|what| self.text.name(what));
+        let [left, still] = [0; 2].map(|_| self.text.name("%v"));
+        let totals: Vec<[String; 2]> = (0..self.parts)
+            .map(|_| [self.text.name("%v"), self.text.name("%v")])
+            .collect();
+        self.jump(&before);
+        self.text.label(&before);
+        self.jump(&turn);
+        self.text.label(&turn);
+        self.text.line(format!(
+            "{left} = phi i32 [ {running}, %{before} ], [ {still}, %{turn} ]"
+        ));
+        for [old, new] in &totals {
+            self.text.line(format!(
+                "{old} = phi {ty} [ zeroinitializer, %{before} ], [ {new}, %{turn} ]"
+            ));
+        }
+        let lane = self
+            .text
+            .value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 false)"));
+        let group = self.lane_there(32, &lane);
+        let total = self.redux(a, &group, fold);
+        let total = self.splat("i32", &total);
+        let members = self.spread(&group);
+        for (member, [old, new]) in members.iter().zip(&totals) {
+            let one = form.int(1);
+            self.text
+                .line(format!("{new} = select {one} {member}, {ty} {total}, {ty} {old}"));
+        }
+        let others = self.text.value(format!("xor i32 {group}, -1"));
+        self.text.line(format!("{still} = and i32 {left}, {others}"));
+        let more = self.text.value(format!("icmp ne i32 {still}, 0"));
+        self.branch(&more, &turn, &next);
+        self.text.label(&next);
+        let totals: Vec<String> = totals.into_iter().map(|[_, new]| new).collect();
+        self.write_lanes(dst, &totals);
     }
 
     /// A reduction over a group.
@@ -327,6 +530,11 @@ impl Emit<'_> {
             fold.name()
         ))
     }
+}
+
+/// Whether what lanes are told depends on who meets them: what a shuffle moves does not.
+fn matters(op: &Op) -> bool {
+    !matches!(op, Op::Shuffle { .. } | Op::WarpBarrier { .. })
 }
 
 /// Operations that give the same in any order.
