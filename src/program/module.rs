@@ -269,6 +269,11 @@ impl Module {
             .get_or_init(|| references::of(self, function))
     }
 
+    /// The number that a function's address is.
+    pub(super) fn function_address(&self, function: u32) -> u64 {
+        self.code_base + 16 * u64::from(function)
+    }
+
     /// Functions that an indirect call may reach: reads every body, once, when somebody calls indirectly.
     pub(super) fn address_taken(&self) -> &[u32] {
         self.linked.address_taken.get_or_init(|| {

@@ -6,9 +6,12 @@
 //! the callee's frame, which begins at the end of the caller's. Where a block's text comes from stays with it ([`Body::inlined`]):
 //! reports name functions and calls as if they had been made.
 
+mod indirect;
+
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use self::indirect::Candidate;
 use super::{Part, part};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
@@ -53,7 +56,7 @@ struct Inliner<'m> {
 
 impl Inliner<'_> {
     fn inline(&mut self, function: u32, caller: &mut Part) {
-        if caller.callees.is_empty() || caller.is_old {
+        if caller.callees.is_empty() && !caller.calls_indirectly || caller.is_old {
             return;
         }
         self.path.push(function);
@@ -70,6 +73,14 @@ impl Inliner<'_> {
             let mut block = block;
             sequence.push(block);
             for inst in insts {
+                let candidates = self.candidates(&inst, room);
+                if !candidates.is_empty() {
+                    room -= candidates.iter().map(Candidate::size).sum::<usize>();
+                    left.extend(candidates.iter().flat_map(Candidate::callees));
+                    block = indirect::ask(inst, caller, &candidates, (block, frame), &mut sequence);
+                    sequence.push(block);
+                    continue;
+                }
                 let part = match callee_of(&inst) {
                     None => None,
                     Some(callee) => match self.part_of(callee).filter(|part| part.size() <= room) {

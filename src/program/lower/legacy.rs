@@ -217,7 +217,7 @@ impl Lower<'_> {
         let names = &module.linked.units[unit].names;
         let mut address = |name: &Name| match names.get(&name.text) {
             Some(Symbol::Global(index)) => Ok(module.globals[*index as usize].address),
-            Some(Symbol::Function(index)) => Ok(module.code_base + 16 * u64::from(*index)),
+            Some(Symbol::Function(index)) => Ok(module.function_address(*index)),
             _ => Err(Diagnostic::error(
                 name.span,
                 format!("`{}` has no address that is known before the launch", name.text),

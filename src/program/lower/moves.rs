@@ -41,7 +41,7 @@ impl Lower<'_> {
         match self.symbol(item) {
             Some(Symbol::Global(index)) => Ok(self.global(index)),
             Some(Symbol::Shared(index)) => Ok(Located::Shared(index)),
-            Some(Symbol::Function(index)) => Ok(Located::Function(self.module.code_base + 16 * u64::from(index))),
+            Some(Symbol::Function(index)) => Ok(Located::Function(self.module.function_address(index))),
             Some(Symbol::Syscall(..)) => refuse("is a call of the system and has no address"),
             Some(Symbol::Undefined) | None => refuse("is not defined in any unit"),
             Some(Symbol::Unplaced(_)) => refuse("has no address: its state space has none at module scope"),

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::ops::RangeInclusive;
 
 use crate::isa::lanes::Width;
-use crate::program::{Element, Inst, Op, Ordering, Reg, Register, Role, Space};
+use crate::program::{Element, Inst, Op, Ordering, Reg, Register, Role, Space, Special};
 
 use super::super::Pc;
 use super::super::compute::bits_of;
@@ -139,6 +139,20 @@ impl Emit<'_> {
                 let bits = bits_of(dst.width).unwrap_or(64);
                 let address = self.text.resize(Form::One, 64, &address, bits, false);
                 self.write_same(*dst, &[address]);
+            }
+            // The CPU's time stamp, as the interpreter reads it.
+            Op::ReadSpecial {
+                which: which @ (Special::Clock | Special::ClockHi | Special::Clock64),
+                dst,
+            } => {
+                let mut ticks = self.text.value("call i64 @llvm.readcyclecounter()");
+                if *which == Special::ClockHi {
+                    ticks = self.text.value(format!("lshr i64 {ticks}, 32"));
+                }
+                let ticks = self
+                    .text
+                    .resize(Form::One, 64, &ticks, bits_of(dst.width).unwrap_or(64), false);
+                self.write_same(*dst, &[ticks]);
             }
             Op::Shuffle { .. } => {
                 if !self.shuffle(op, pc) {
