@@ -629,7 +629,22 @@ impl Writer {
             lines.push(format!("st.param.{kind} [a{i}], {value};"));
         }
         lines.push(".param .align 8 .b8 back[16];".into());
-        lines.push(format!("call (back), fun{to}, (a0, a1, a2, a3, a4, a5, a6, a7);"));
+        let passed = "(a0, a1, a2, a3, a4, a5, a6, a7)";
+        if to < self.callable && draw.random.chance(40) {
+            // Through an address: lanes may have different ones.
+            let (number, other) = (self.calls, draw.random.below(self.callable));
+            let kinds: Vec<String> = arguments.iter().map(|(kind, _)| format!(".param .{kind} _")).collect();
+            lines.push(format!("mov.u64 %w0, fun{to};"));
+            lines.push(format!("mov.u64 %w1, fun{other};"));
+            lines.push(format!("selp.b64 %w0, %w0, %w1, {};", draw.condition()));
+            lines.push(format!(
+                "like{number}: .callprototype (.param .align 8 .b8 _[16]) _ ({});",
+                kinds.join(", ")
+            ));
+            lines.push(format!("call (back), %w0, {passed}, like{number};"));
+        } else {
+            lines.push(format!("call (back), fun{to}, {passed};"));
+        }
         lines.push(format!("ld.param.b32 {}, [back];", draw.word()));
         lines.push(format!("ld.param.f32 {}, [back+4];", draw.float()));
         lines.push(format!("ld.param.b64 {}, [back+8];", draw.double()));

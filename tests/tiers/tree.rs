@@ -120,7 +120,9 @@ impl Kernel {
         // Callees stand before callers; only those that are called.
         let mut functions = String::new();
         for function in self.functions.iter().rev() {
-            if main.contains(&format!("{},", function.name)) || functions.contains(&format!("{},", function.name)) {
+            // By name in a call, or with its address.
+            let uses = [format!("{},", function.name), format!("{};", function.name)];
+            if uses.iter().any(|name| main.contains(name) || functions.contains(name)) {
                 let mut text = String::new();
                 function.print(&mut text, &[]);
                 functions = text + &functions;
