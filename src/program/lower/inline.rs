@@ -11,7 +11,7 @@ mod indirect;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use self::indirect::Candidate;
+use self::indirect::Questions;
 use super::{Part, part};
 use crate::isa::Compute;
 use crate::isa::lanes::Width;
@@ -32,6 +32,9 @@ const MOST_ALL: usize = 2_500;
 
 /// Calls within calls that are followed.
 const DEEPEST: usize = 16;
+
+/// Functions that are asked for at a call through an address; where more would fit it, none is.
+const MOST_ASKED: usize = 6;
 
 /// Functions that one may reach by calls: of others it is not looked for whether they come back to themselves.
 const MOST_REACHED: usize = 64;
@@ -74,10 +77,20 @@ impl Inliner<'_> {
             sequence.push(block);
             for inst in insts {
                 let candidates = self.candidates(&inst, room);
-                if !candidates.is_empty() {
-                    room -= candidates.iter().map(Candidate::size).sum::<usize>();
-                    left.extend(candidates.iter().flat_map(Candidate::callees));
-                    block = indirect::ask(inst, caller, &candidates, (block, frame), &mut sequence);
+                if !candidates.is_empty()
+                    && let Some(mut questions) = Questions::begin(&mut caller.body, &inst, block, &mut sequence)
+                {
+                    for (function, part) in candidates {
+                        room -= part.size();
+                        left.extend(&part.callees);
+                        let frame = layout::round_up(frame, part.frame.align);
+                        let which = (function, self.module.function_address(function));
+                        let (block, call) = questions.ask(&mut caller.body, which, &mut sequence);
+                        let site = Site { function, block, frame };
+                        let last = site.inline(call, caller, &part, &mut sequence);
+                        questions.answered(&mut caller.body, last, &mut sequence);
+                    }
+                    block = questions.end(&mut caller.body);
                     sequence.push(block);
                     continue;
                 }
@@ -116,6 +129,33 @@ impl Inliner<'_> {
             true => sequence,
             false => passes::order(&mut caller.body),
         };
+    }
+
+    /// The functions that a call through an address may reach and whose text may take its place, which is at most so long. None: it stays as it is.
+    fn candidates(&mut self, inst: &Inst, room: usize) -> Vec<(u32, Rc<Part>)> {
+        let Op::Call {
+            callee: Callee::Indirect { params, returns, .. },
+            ..
+        } = inst.op
+        else {
+            return Vec::new();
+        };
+        // The interpreter asks the same of whom it calls.
+        let fit = |part: &Part| part.signature.param_bytes <= params && part.signature.return_bytes == returns;
+        let module = self.module;
+        let mut found = Vec::new();
+        let mut left = room;
+        for &function in module.address_taken() {
+            let Some(part) = self.part_of(function).filter(|part| fit(part)) else {
+                continue;
+            };
+            if part.size() > left || found.len() == MOST_ASKED {
+                return Vec::new();
+            }
+            left -= part.size();
+            found.push((function, part));
+        }
+        found
     }
 
     fn part_of(&mut self, function: u32) -> Option<Rc<Part>> {

@@ -31,7 +31,7 @@ impl Red {
     fn silence(&self) -> &'static str {
         match self.op {
             BarrierOp::And => "1",
-            _ => "0",
+            BarrierOp::Or | BarrierOp::Popc | BarrierOp::Sync | BarrierOp::Arrive => "0",
         }
     }
 }
@@ -91,7 +91,7 @@ impl Emit<'_> {
         let sum = match red.op {
             BarrierOp::And => "and",
             BarrierOp::Or => "or",
-            _ => "add",
+            BarrierOp::Popc | BarrierOp::Sync | BarrierOp::Arrive => "add",
         };
         let sum = self.text.value(format!("{sum} i32 {before}, {own}"));
         self.text.line(format!("store i32 {sum}, ptr %said"));
@@ -161,7 +161,9 @@ impl Emit<'_> {
         let bit = match red.op {
             BarrierOp::And => self.text.value(format!("icmp eq i32 {says}, {all}")),
             BarrierOp::Or => self.text.value(format!("icmp ne i32 {says}, 0")),
-            _ => return self.text.value(format!("call i32 @llvm.ctpop.i32(i32 {says})")),
+            BarrierOp::Popc | BarrierOp::Sync | BarrierOp::Arrive => {
+                return self.text.value(format!("call i32 @llvm.ctpop.i32(i32 {says})"));
+            }
         };
         self.text.value(format!("zext i1 {bit} to i32"))
     }
