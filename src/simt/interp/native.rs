@@ -20,7 +20,7 @@ use crate::simt::jit::context::{
 use crate::simt::jit::{Native, moves};
 use crate::simt::machine::slots::{Slot, bits, first_lane, read};
 use crate::simt::machine::state::State as BlockState;
-use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, texture, warp, within};
+use crate::simt::machine::{BlockEnv, Cx, Env, MemOp, NONE, RawFault, joint, texture, warp, within};
 
 use super::bundle::{Bundle, Conditions, Fragment, Located, State};
 use super::code::{Code, Executable};
@@ -760,6 +760,19 @@ impl Run {
                 }
                 // SAFETY: `atom` has slots of the window, which `cx` has.
                 unsafe { run(cx, atom) && self.remember(cx, &atom.mem, sites, READ | WRITE) }
+            }
+            Code::Rare(op) if let program::Op::Joint(joint) = &**op => {
+                // What lanes hold that do not run is not in the window.
+                if lanes != u32::MAX {
+                    return step::MISSING;
+                }
+                // SAFETY: `joint` is of the code in whose window `cx` is.
+                cx.fault = match unsafe { (machine.joint)(joint, cx, state) } {
+                    joint::Step::Done => None,
+                    joint::Step::Fault(fault) => Some(fault),
+                    joint::Step::Pass | joint::Step::Wait { .. } => unreachable!("a warp alone waits for nobody"),
+                };
+                cx.fault.is_none()
             }
             Code::Rare(op) => {
                 if let Some(members) = collective::members(op) {

@@ -16,6 +16,11 @@ use super::op::JointOp;
 use crate::isa::joint::Joint;
 
 impl<R> JointOp<R> {
+    /// Whether it is a warp's own business: it waits for nobody else, and is done when it has been carried out.
+    pub fn is_of_warp(&self) -> bool {
+        matches!(self.what, Joint::Matrix(_))
+    }
+
     pub fn effects(&self) -> Effects {
         match self.what {
             Joint::Mbarrier(op) => mbarrier::effects(op, self),

@@ -169,6 +169,12 @@ impl Emit<'_> {
                     self.step(op, pc, None);
                 }
             }
+            // Others are left before.
+            Op::Joint(joint) => {
+                if !self.matrix(joint, op, pc) {
+                    self.step(op, pc, None);
+                }
+            }
             Op::CopyAsync { .. } => {
                 if !self.copy_async(op, pc) {
                     self.step(op, pc, None);
@@ -199,7 +205,6 @@ impl Emit<'_> {
             | Op::Alloca { .. }
             | Op::StackSave { .. }
             | Op::StackRestore { .. }
-            | Op::Joint(_)
             | Op::Syscall { .. } => unreachable!("lanes leave before these: the plan says so"),
         }
     }

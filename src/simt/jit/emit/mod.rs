@@ -42,6 +42,7 @@ mod instructions;
 mod lanes;
 mod locate;
 mod masks;
+mod matrix;
 mod near;
 mod order;
 mod pack;

@@ -98,10 +98,11 @@ fn stick_of(inst: &Inst) -> Stick {
         | Op::Barrier { .. }
         | Op::Alloca { .. }
         | Op::StackSave { .. }
-        | Op::StackRestore { .. }
-        | Op::Joint(_) => Stick::Always,
+        | Op::StackRestore { .. } => Stick::Always,
+        Op::Joint(joint) if !joint.is_of_warp() => Stick::Always,
         Op::Exit => Stick::Ends,
-        Op::WarpBarrier { .. }
+        Op::Joint(_)
+        | Op::WarpBarrier { .. }
         | Op::Match { .. }
         | Op::Redux { .. }
         | Op::Elect { .. }
