@@ -341,56 +341,25 @@ impl Emit<'_> {
         }
         // One value after the other: often there are few, or one.
         self.store_lanes("%scratch", 0, a.width, &values);
-        let [turn, next] = ["turn", "next"].map(|what| self.text.name(what));
-        let before = self.text.name("before");
-        self.jump(&before);
-        self.text.label(&before);
-        self.jump(&turn);
-        self.text.label(&turn);
-        let left = self.text.name("%v");
-        let still = self.text.name("%v");
-        let found: Vec<[String; 2]> = (0..self.parts)
-            .map(|_| [self.text.name("%v"), self.text.name("%v")])
-            .collect();
-        self.text.line(format!(
-            "{left} = phi i32 [ {running}, %{before} ], [ {still}, %{turn} ]"
-        ));
-        for [old, new] in &found {
-            self.text.line(format!(
-                "{old} = phi {words} [ zeroinitializer, %{before} ], [ {new}, %{turn} ]"
-            ));
-        }
-        // Under a guard perhaps nobody runs.
-        let lane = self
-            .text
-            .value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 false)"));
-        let value = self.lane_there(bits, &lane);
-        let same = same_as(self, &value);
-        let word = self.bits(&same);
-        let told: Vec<String> = match group {
-            Group::One(group) => {
-                let told = self.text.binary("and", "i32", &word, group);
-                vec![self.splat("i32", &told); self.parts]
-            }
-            Group::Each(groups) => {
-                let word = self.splat("i32", &word);
-                let groups = groups.iter();
-                groups
-                    .map(|group| self.text.binary("and", &words, &word, group))
-                    .collect()
-            }
-        };
-        for ((same, told), [old, new]) in same.iter().zip(&told).zip(&found) {
-            let one = form.int(1);
-            self.text
-                .line(format!("{new} = select {one} {same}, {words} {told}, {words} {old}"));
-        }
-        let others = self.text.value(format!("xor i32 {word}, -1"));
-        self.text.line(format!("{still} = and i32 {left}, {others}"));
-        let more = self.text.value(format!("icmp ne i32 {still}, 0"));
-        self.branch(&more, &turn, &next);
-        self.text.label(&next);
-        let mut found: Vec<String> = found.into_iter().map(|[_, new]| new).collect();
+        let mut found = self.told_by_turns(&running, |this, lane| {
+            let value = this.lane_there(bits, lane);
+            let same = same_as(this, &value);
+            let word = this.bits(&same);
+            let told: Vec<String> = match group {
+                Group::One(group) => {
+                    let told = this.text.binary("and", "i32", &word, group);
+                    vec![this.splat("i32", &told); this.parts]
+                }
+                Group::Each(groups) => {
+                    let word = this.splat("i32", &word);
+                    let groups = groups.iter();
+                    groups
+                        .map(|group| this.text.binary("and", &words, &word, group))
+                        .collect()
+                }
+            };
+            (word, same, told)
+        });
         if let Group::Each(groups) = group
             && all
         {
@@ -455,11 +424,28 @@ impl Emit<'_> {
 
     /// Reductions over groups, one after the other, whose words lie in scratch memory.
     fn redux_each(&mut self, dst: Reg, a: Reg, fold: Fold) {
-        let (form, ty) = (self.form(), self.form().int(32));
         let running = self.mask_bits();
+        let totals = self.told_by_turns(&running, |this, lane| {
+            let group = this.lane_there(32, lane);
+            let total = this.redux(a, &group, fold);
+            let total = this.splat("i32", &total);
+            let members = this.spread(&group);
+            (group, members, vec![total; this.parts])
+        });
+        self.write_lanes(dst, &totals);
+    }
+
+    /// Words that lanes are told one turn after the other, by part. Each turn is for the first lane that is left, whose number it is given, and gives
+    /// a word of all lanes whose turn it was, the same by part, and what they are told.
+    fn told_by_turns(
+        &mut self,
+        running: &str,
+        turn_of: impl FnOnce(&mut Self, &str) -> (String, Vec<String>, Vec<String>),
+    ) -> Vec<String> {
+        let (bit, ty) = (self.form().int(1), self.form().int(32));
         let [before, turn, next] = ["before", "turn", "next"].map(|what| self.text.name(what));
         let [left, still] = [0; 2].map(|_| self.text.name("%v"));
-        let totals: Vec<[String; 2]> = (0..self.parts)
+        let words: Vec<[String; 2]> = (0..self.parts)
             .map(|_| [self.text.name("%v"), self.text.name("%v")])
             .collect();
         self.jump(&before);
@@ -469,30 +455,26 @@ impl Emit<'_> {
         self.text.line(format!(
             "{left} = phi i32 [ {running}, %{before} ], [ {still}, %{turn} ]"
         ));
-        for [old, new] in &totals {
+        for [old, new] in &words {
             self.text.line(format!(
                 "{old} = phi {ty} [ zeroinitializer, %{before} ], [ {new}, %{turn} ]"
             ));
         }
+        // Under a guard perhaps nobody runs.
         let lane = self
             .text
             .value(format!("call i32 @llvm.cttz.i32(i32 {left}, i1 false)"));
-        let group = self.lane_there(32, &lane);
-        let total = self.redux(a, &group, fold);
-        let total = self.splat("i32", &total);
-        let members = self.spread(&group);
-        for (member, [old, new]) in members.iter().zip(&totals) {
-            let one = form.int(1);
+        let (done, lanes, told) = turn_of(self, &lane);
+        for ((lanes, told), [old, new]) in lanes.iter().zip(&told).zip(&words) {
             self.text
-                .line(format!("{new} = select {one} {member}, {ty} {total}, {ty} {old}"));
+                .line(format!("{new} = select {bit} {lanes}, {ty} {told}, {ty} {old}"));
         }
-        let others = self.text.value(format!("xor i32 {group}, -1"));
+        let others = self.text.value(format!("xor i32 {done}, -1"));
         self.text.line(format!("{still} = and i32 {left}, {others}"));
         let more = self.text.value(format!("icmp ne i32 {still}, 0"));
         self.branch(&more, &turn, &next);
         self.text.label(&next);
-        let totals: Vec<String> = totals.into_iter().map(|[_, new]| new).collect();
-        self.write_lanes(dst, &totals);
+        words.into_iter().map(|[_, new]| new).collect()
     }
 
     /// A reduction over a group.
