@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Programs of NVIDIA's for which the command stands in, under their names.
 STAND_INS = ["ptxas", "tileiras"]
 # The limit for what every program under Margay loads, in bytes.
-LARGEST_LIBRARY = 32_000_000
+LARGEST_LIBRARY = 30_000_000
 
 PKG_CONFIG = """\
 prefix=${{pcfiledir}}/{prefix}
