@@ -32,8 +32,8 @@ impl Emit<'_> {
                     (!moved.stores || self.lanes == 16) && self.is_stride(moved, step, self.lanes_of_line(address));
                 let gaps = self.mask.is_none() && (by_vectors || self.is_apart(moved, step));
                 let simple = step == 0 || step == bytes || gaps;
-                // Masked stores are of single elements, which have masks of their own if they are words or vectors are long, or of one lane
-                // for all.
+                // Under a mask, lanes store single elements in a row (smaller ones than words where masks are for bytes, too), or all to one
+                // place.
                 let least = if self.lanes == 16 { 1 } else { 4 };
                 let whole = step == bytes && moved.count == 1 && (least..=8).contains(&bytes);
                 let one = step == 0 && self.lanes_of_line(address) == u64::from(LANES);
