@@ -191,6 +191,12 @@ impl Multiply {
         }
     }
 
+    /// Operands and result are registers of 32 bits that all lanes have their parts of the matrices in, and nothing else.
+    pub fn is_plain(self) -> bool {
+        let has_tiles = matches!(self.kind, Kind::Mma | Kind::Wmma);
+        has_tiles && self.container != 64 && !self.sparse && self.scaling.is_none()
+    }
+
     /// Registers in which a lane holds A: those that its elements take.
     pub fn a_registers(self) -> usize {
         let columns = usize::from(self.shape.k) >> u32::from(self.sparse);

@@ -7,6 +7,7 @@
 pub mod bulk;
 pub mod cluster;
 pub mod fabric;
+pub mod fragment;
 pub mod matrix;
 pub mod mbarrier;
 pub mod multimem;

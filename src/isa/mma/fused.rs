@@ -21,7 +21,7 @@ impl Kernel for Fused {
         for n in 0..product.n {
             for m in 0..product.m {
                 let a: [f32; 4] = std::array::from_fn(|k| number::widen_f16(tiles.a[k * stride + m] as u16));
-                let b: [f32; 4] = std::array::from_fn(|k| number::widen_f16(tiles.b[n * product.k + k] as u16));
+                let b: [f32; 4] = std::array::from_fn(|k| number::widen_f16(tiles.b[k * product.n + n] as u16));
                 let d = &mut tiles.d[n * stride + m];
                 let c = convert::read(product.c, *d);
                 let result = match product.d {

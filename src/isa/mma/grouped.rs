@@ -2,7 +2,7 @@
 //! summed exactly, the sum is multiplied by both factors, and these terms are aligned and cut to 35 bits (X. Li et al.,
 //! "MMA-Sim"). Blocks of a sparse A have as many products, and so twice as many columns.
 
-use super::decode::NONE;
+use super::decode::{NONE, numbers};
 use super::level::{self, Kernel};
 use super::single::{Value, factor};
 use super::vector::Vector;
@@ -43,13 +43,10 @@ fn factors(scaling: Scaling, codes: &[u8]) -> impl Fn(usize, usize) -> Factor {
 
 pub fn multiply(level: Level, product: &Product, tiles: Tiles, scratch: &mut Scratch) {
     let Some(scaling) = product.scaling else { return };
-    scratch
-        .a
-        .decode(level, product.a, false, &tiles.a[..product.k * stride(product.m)]);
-    scratch
-        .b
-        .decode(level, product.b, false, &tiles.b[..product.k * product.n]);
-    level::run::<Grouped>(level, (product, scaling, tiles, &scratch.a.values, &scratch.b.values));
+    let [a, b] = &mut scratch.numbers;
+    numbers(level, product.a, &tiles.a[..product.k * stride(product.m)], a);
+    numbers(level, product.b, &tiles.b[..product.k * product.n], b);
+    level::run::<Grouped>(level, (product, scaling, tiles, a, b));
 }
 
 struct Grouped;
@@ -78,7 +75,7 @@ impl Kernel for Grouped {
                         let row: &[f32; LANES] = a[k * stride + m..][..LANES].try_into().unwrap();
                         for l in 0..LANES {
                             // Multiples of a quarter, of 576 at most.
-                            sum[l] += row[l] * b[n * product.k + k];
+                            sum[l] += row[l] * b[k * product.n + n];
                         }
                     }
                     let other = columns(n, g * scaling.factors / GROUPS);

@@ -66,8 +66,13 @@ pub fn multiply_at(
         product.n.is_multiple_of(4) && columns <= 256,
         "columns come in fours, and few rows of B"
     );
-    assert!(tiles.a.len() >= columns * stride(product.m), "A is whole");
-    assert!(tiles.b.len() >= columns * product.n, "B is whole");
+    let words = if tiles.packed {
+        columns / product.packs()
+    } else {
+        columns
+    };
+    assert!(tiles.a.len() >= words * stride(product.m), "A is whole");
+    assert!(tiles.b.len() >= words * product.n, "B is whole");
     assert!(tiles.d.len() >= product.n * stride(product.m), "D is whole");
     assert!(
         !product.sparse || tiles.kept.len() >= product.m,

@@ -196,6 +196,17 @@ impl Product {
         }
     }
 
+    /// How many codes a word may have, of A and of B.
+    pub fn packs(&self) -> usize {
+        let are = |elements: &[Element]| elements.contains(&self.a) && elements.contains(&self.b);
+        match () {
+            () if self.quad_pair || self.sparse => 1,
+            () if are(&[Element::F16, Element::Bf16]) => 2,
+            () if are(&[Element::S8, Element::U8]) => 4,
+            () => 1,
+        }
+    }
+
     /// Codes along k.
     pub fn codes(&self) -> usize {
         match self.a {
@@ -216,10 +227,12 @@ pub const fn stride(m: usize) -> usize {
 
 /// The operands and the result of a product.
 pub struct Tiles<'a> {
-    /// A, column by column: row `m` of column `k` at `k * stride(M) + m`.
+    /// A, column by column: row `m` of column `k` at `k * stride(M) + m`, or of as many columns as a word has.
     pub a: &'a [u32],
-    /// B, column by column: row `k` of column `n` at `n * codes + k`.
+    /// B, row by row: column `n` of row `k` at `k * N + n`, or of as many rows.
     pub b: &'a [u32],
+    /// Words of A and B have as many codes as [`Product::packs`] says, neighbours along k, the first in the lowest bits; else one.
+    pub packed: bool,
     /// Of a sparse A: for each row, a bit for each column that has an element.
     pub kept: &'a [u128],
     /// Codes of factors: of row `m`, the `i`th at `m * factors + i`; empty where there are none.

@@ -56,15 +56,24 @@ pub fn factor(ty: ScaleType, code: u8) -> Value {
     }
 }
 
-/// Computes again what an infinity or a NaN of A, B or the factors takes part in; `c` is C.
-pub fn mend(product: &Product, rule: &Truncated, tiles: Tiles, c: &[u32]) {
+/// Computes again what an infinity or a NaN of A, B or the factors takes part in, or `all`; `c` is C.
+pub fn mend(product: &Product, rule: &Truncated, tiles: Tiles, c: &[u32], all: bool) {
     let stride = stride(product.m);
     for n in 0..product.n {
         for m in 0..product.m {
             let pairs = |column: usize| {
                 let kept = !product.sparse || tiles.kept[m] >> column & 1 != 0;
-                let a = value(product.a, tiles.a[column * stride + m]);
-                let b = value(product.b, tiles.b[n * product.k + column]);
+                let (a, b) = match tiles.packed && product.packs() == 2 {
+                    true => {
+                        let of = |word: u32| word >> (16 * (column % 2)) & 0xffff;
+                        (
+                            of(tiles.a[column / 2 * stride + m]),
+                            of(tiles.b[column / 2 * product.n + n]),
+                        )
+                    }
+                    false => (tiles.a[column * stride + m], tiles.b[column * product.n + n]),
+                };
+                let (a, b) = (value(product.a, a), value(product.b, b));
                 let scales = product.scaling.map(|scaling| {
                     let at = column * scaling.factors / product.k;
                     [
@@ -78,7 +87,7 @@ pub fn mend(product: &Product, rule: &Truncated, tiles: Tiles, c: &[u32]) {
             let all_finite = (0..product.k).filter_map(pairs).all(|(a, b, scales)| {
                 is_finite(a) && is_finite(b) && scales.is_none_or(|scales| scales.into_iter().all(is_finite))
             });
-            if !all_finite {
+            if all || !all_finite {
                 tiles.d[n * stride + m] = dot(product, rule, pairs, c[n * stride + m]);
             }
         }

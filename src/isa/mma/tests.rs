@@ -64,12 +64,12 @@ fn sets() -> Vec<Set> {
 fn codes(element: Element) -> impl Fn(u32) -> u32 {
     let mut codes = std::collections::HashMap::new();
     if element.bits() < 32 && element != Element::Bf16 {
-        let mut operand = Operand::default();
+        let mut values = Vec::new();
         let all: Vec<u32> = (0..1 << element.bits()).collect();
-        operand.decode(Level::Baseline, element, false, &all);
+        decode::numbers(Level::Baseline, element, &all, &mut values);
         // A later code, such as a NaN's, is no number's.
         for &code in all.iter().rev() {
-            codes.insert(operand.values[code as usize].to_bits(), code);
+            codes.insert(values[code as usize].to_bits(), code);
         }
     }
     move |value| match element {
@@ -112,7 +112,7 @@ fn rows_measured_on_gpus() {
             let mut others = vec![0; set.k * 4];
             for k in 0..set.k {
                 codes[k * LANES] = code(a[k]);
-                others[k] = code(b[k]);
+                others[k * 4] = code(b[k]);
             }
             let mut start = vec![0; 4 * LANES];
             // These were measured without C, whatever the row says.
@@ -123,6 +123,7 @@ fn rows_measured_on_gpus() {
                 let tiles = Tiles {
                     a: &codes,
                     b: &others,
+                    packed: false,
                     kept: &[],
                     scale_a: &[],
                     scale_b: &[],
@@ -135,6 +136,184 @@ fn rows_measured_on_gpus() {
                     "{} {} half={} row {at} {level:?}: {got:x} {:x}",
                     set.gpu, set.input, set.half, d[0]
                 );
+            }
+        }
+    }
+}
+
+/// Numbers without a pattern.
+fn random(seed: u64) -> impl FnMut() -> u32 {
+    let mut state = seed;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    }
+}
+
+/// A code of 16 bits of a number with an exponent near zero, or near the middle of what is given; now and then any.
+fn some_code(element: Element, spread: u32, next: &mut impl FnMut() -> u32) -> u32 {
+    let (fraction, bias) = if element == Element::F16 { (10, 15) } else { (7, 127) };
+    let bits = next();
+    match bits >> 24 {
+        0..4 => 0,
+        4 => bits & 0xffff,
+        _ => {
+            let exponent = (bias + next() % (2 * spread + 1)).saturating_sub(spread);
+            bits & 0x8000 | exponent << fraction | bits & ((1 << fraction) - 1)
+        }
+    }
+}
+
+/// Vectors, by whichever way, against one element after the other in plain integers.
+#[test]
+fn vectors_sum_as_single_elements_do() {
+    let mut next = random(1);
+    let mut scratch = Scratch::default();
+    for round in 0..600 {
+        let element = [Element::F16, Element::Bf16][round % 2];
+        let (c, d) = [
+            (Accumulator::F32, Accumulator::F32),
+            (Accumulator::F16, Accumulator::F16),
+            (Accumulator::F32, Accumulator::F32),
+            (Accumulator::F16, Accumulator::F32),
+        ][round / 2 % 4];
+        let (m, n, k) = [(16, 8, 16), (16, 8, 8), (32, 8, 16), (8, 32, 32)][round / 8 % 4];
+        let architecture = [
+            Architecture::Volta,
+            Architecture::Ampere,
+            Architecture::Hopper,
+            Architecture::Blackwell,
+        ][round / 3 % 4];
+        // Exponents that are alike, apart, and so far apart that `f32` holds no products.
+        let spread = [2, 12, if element == Element::F16 { 14 } else { 100 }][round % 3];
+        // Without what is infinite or NaN, most of the time.
+        let finite = round % 5 != 0;
+        let product = Product::new([element; 2], [c, d], (m, n, k));
+        let largest = if element == Element::F16 { 0x7c00 } else { 0x7f80 };
+        let mut codes = |count: usize| -> Vec<u32> {
+            let each = (0..count).map(|_| some_code(element, spread, &mut next));
+            each.map(|code| match finite && code & largest == largest {
+                true => code & !(1 << 14),
+                false => code,
+            })
+            .collect()
+        };
+        let (a, b) = (codes(k * stride(m)), codes(k * n));
+        let start: Vec<u32> = (0..n * stride(m))
+            .map(|_| match (c, next() % 16) {
+                (_, 0) => 0,
+                (Accumulator::F16, _) => some_code(Element::F16, 8, &mut next),
+                (_, 1) if !finite => next(),
+                _ => some_code(Element::Bf16, 2 * spread.min(60), &mut next) << 16 | next() & 0xffff,
+            })
+            .collect();
+        let of = |codes: &[u32], run: usize| -> Vec<u32> {
+            let pairs = codes.chunks_exact(2 * run);
+            pairs
+                .flat_map(|pair| (0..run).map(|at| pair[at] | pair[run + at] << 16))
+                .collect()
+        };
+        let packed = (of(&a, stride(m)), of(&b, n));
+        let tiles = [(&a, &b), (&packed.0, &packed.1)];
+        let tiles = |is_packed: bool| Tiles {
+            a: tiles[usize::from(is_packed)].0,
+            b: tiles[usize::from(is_packed)].1,
+            packed: is_packed,
+            kept: &[],
+            scale_a: &[],
+            scale_b: &[],
+            d: &mut [],
+        };
+        let Rule::Truncated(rule) = Rule::of(&product, architecture, Unit::Mma) else {
+            panic!("{product:?}")
+        };
+        let mut expected = start.clone();
+        let whole = Tiles {
+            d: &mut expected,
+            ..tiles(false)
+        };
+        single::mend(&product, &rule, whole, &start, true);
+        for level in Level::available() {
+            for is_packed in [false, true] {
+                let mut result = start.clone();
+                let whole = Tiles {
+                    d: &mut result,
+                    ..tiles(is_packed)
+                };
+                multiply_at(level, &product, architecture, Unit::Mma, whole, &mut scratch);
+                for column in 0..n {
+                    for row in 0..m {
+                        let at = column * stride(m) + row;
+                        assert_eq!(
+                            result[at], expected[at],
+                            "round {round}, {product:?} {architecture:?} {level:?} packed {is_packed}: row {row}, column {column}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bytes in words, against plain sums.
+#[test]
+fn bytes_in_words_are_summed_exactly() {
+    let mut next = random(2);
+    let mut scratch = Scratch::default();
+    for round in 0..64 {
+        let elements = [Element::S8, Element::U8];
+        let (of_a, of_b) = (elements[round % 2], elements[round / 2 % 2]);
+        let (m, n, k) = [(16, 8, 32), (8, 8, 16), (32, 8, 16), (16, 16, 16)][round / 4 % 4];
+        let saturate = round / 16 % 2 == 0;
+        let product = Product {
+            saturate,
+            ..Product::new([of_a, of_b], [Accumulator::S32; 2], (m, n, k))
+        };
+        let a: Vec<u32> = (0..k / 4 * stride(m)).map(|_| next()).collect();
+        let b: Vec<u32> = (0..k / 4 * n).map(|_| next()).collect();
+        // Some are so large that sums do not fit.
+        let start: Vec<u32> = (0..n * stride(m))
+            .map(|_| match next() % 4 {
+                0 => i32::MAX as u32 - next() % 1000,
+                1 => i32::MIN as u32 + next() % 1000,
+                _ => next(),
+            })
+            .collect();
+        let number = |element, word: u32, part: usize| match element {
+            Element::S8 => i64::from((word >> (8 * part)) as i8),
+            _ => i64::from((word >> (8 * part)) as u8),
+        };
+        for level in Level::available() {
+            let mut result = start.clone();
+            let tiles = Tiles {
+                a: &a,
+                b: &b,
+                packed: true,
+                kept: &[],
+                scale_a: &[],
+                scale_b: &[],
+                d: &mut result,
+            };
+            multiply_at(level, &product, Architecture::Ampere, Unit::Mma, tiles, &mut scratch);
+            for column in 0..n {
+                for row in 0..m {
+                    let at = column * stride(m) + row;
+                    let products = (0..k).map(|k| {
+                        let (word, part) = (k / 4, k % 4);
+                        number(of_a, a[word * stride(m) + row], part) * number(of_b, b[word * n + column], part)
+                    });
+                    let sum = i64::from(start[at] as i32) + products.sum::<i64>();
+                    let expected = match saturate {
+                        true => sum.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+                        false => sum as i32,
+                    };
+                    assert_eq!(
+                        result[at] as i32, expected,
+                        "{product:?} {level:?}: row {row}, column {column}"
+                    );
+                }
             }
         }
     }

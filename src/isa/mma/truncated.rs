@@ -5,36 +5,65 @@
 //! Infinities and NaN among the operands are rare: they count as zero here, and their rows and columns are computed
 //! again, one element at a time (`single.rs`).
 
-use super::decode::Operand;
+use std::ops::Range;
+
+use super::decode::{Layout, Operand, add_to_both, first_of};
 use super::level::{self, Kernel};
 use super::rule::{Order, Outcome, Truncated};
 use super::vector::Vector;
-use super::{Element, LANES, Product, Scratch, Tiles, convert, single, stride};
+use super::{Accumulator, Element, LANES, Product, Scratch, Tiles, convert, single, stride};
 use crate::isa::lanes::WARP;
+use crate::isa::number;
 use crate::isa::simd::Level;
 
 /// Columns of B that are worked on at a time.
 const COLUMNS: usize = 4;
-/// Products that an `i32` can hold the sum of.
-const CHUNK: usize = 16;
+/// Pairs of products that an `i32` can hold the sum of.
+const CHUNK: usize = 8;
 
-/// Elements of a tile, column by column.
-const TILE: usize = LANES * COLUMNS;
-
-type Block<T> = [T; TILE];
-
+/// # Panics
+/// If the product has a number of columns of A that is no power of two.
 pub fn multiply(level: Level, product: &Product, rule: &Truncated, tiles: Tiles, scratch: &mut Scratch) {
-    let apart = product.scaling.is_some() || is_wide(product.a) || is_wide(product.b);
-    let Scratch { a, b } = scratch;
-    a.decode(level, product.a, apart, &tiles.a[..product.k * stride(product.m)]);
-    b.decode(level, product.b, apart, &tiles.b[..product.k * product.n]);
+    assert!(product.k.is_power_of_two(), "blocks are parts of k");
+    if product.k == 1 {
+        let (a, b) = with_zeros(product, &tiles);
+        let product = Product { k: 2, ..*product };
+        let (a, b) = (&a[..], &b[..]);
+        return multiply(level, &product, rule, Tiles { a, b, ..tiles }, scratch);
+    }
+    let is_packed = tiles.packed && product.packs() == 2;
+    let words = if is_packed { product.k / 2 } else { product.k };
+    let codes = [&tiles.a[..words * stride(product.m)], &tiles.b[..words * product.n]];
+    let layouts = match is_packed {
+        true => [Layout::Pairs; 2],
+        false => [Layout::Apart(stride(product.m)), Layout::Apart(product.n)],
+    };
+    let Scratch { a, b, .. } = scratch;
+    let mut decode = |apart| {
+        if rule.order == Order::Ascending {
+            a.decode(level, (product.a, layouts[0]), apart, codes[0]);
+            b.decode(level, (product.b, layouts[1]), apart, codes[1]);
+        } else {
+            let (order, k) = (rule.order, product.k);
+            a.decode_in_order(
+                level,
+                (product.a, layouts[0]),
+                apart,
+                codes[0],
+                (order, k, stride(product.m)),
+            );
+            b.decode_in_order(level, (product.b, layouts[1]), apart, codes[1], (order, k, product.n));
+        }
+        apart || are_narrow(product, a, b)
+    };
+    let mut apart = product.scaling.is_some();
+    if !decode(apart) {
+        apart = true;
+        decode(apart);
+    }
     let mut special = a.special | b.special;
     if product.scaling.is_some() {
         special |= scale(product, a, b, tiles.scale_a, tiles.scale_b);
-    }
-    if rule.order != Order::Ascending {
-        a.arrange(rule.order, product.k, stride(product.m));
-        b.arrange(rule.order, product.k, 1);
     }
     let c = special.then(|| tiles.d.to_vec());
     let work = Work {
@@ -51,27 +80,41 @@ pub fn multiply(level: Level, product: &Product, rule: &Truncated, tiles: Tiles,
     }
     if let Some(c) = c {
         let tiles = Tiles { d: tiles.d, ..tiles };
-        single::mend(product, rule, tiles, &c);
+        single::mend(product, rule, tiles, &c, false);
     }
 }
 
-/// Whether products are beyond what `f32` holds.
-fn is_wide(element: Element) -> bool {
-    matches!(element, Element::Bf16 | Element::Tf32)
+/// A product of one column with a second one, of zeros.
+fn with_zeros(product: &Product, tiles: &Tiles) -> (Vec<u32>, Vec<u32>) {
+    let mut a = tiles.a[..stride(product.m)].to_vec();
+    a.resize(2 * a.len(), 0);
+    let mut b = tiles.b[..product.n].to_vec();
+    b.resize(2 * b.len(), 0);
+    (a, b)
+}
+
+/// Whether `f32` holds all products, and what they are in units of the last bit that is kept, where that is not less than one.
+fn are_narrow(product: &Product, a: &Operand, b: &Operand) -> bool {
+    let is_wide = |element| matches!(element, Element::Bf16 | Element::Tf32);
+    let wide = is_wide(product.a) || is_wide(product.b);
+    !wide || (a.least.saturating_add(b.least) >= -100 && a.most + b.most <= 120)
 }
 
 /// Adds the exponents of the factors to those of the elements. True if a factor is NaN.
 fn scale(product: &Product, a: &mut Operand, b: &mut Operand, rows: &[u8], columns: &[u8]) -> bool {
     let Some(scaling) = product.scaling else { return false };
     let factors = scaling.factors;
-    let add = |exponent: &mut i32, code: u8| *exponent += i32::from(code) - 127;
-    for k in 0..product.k {
-        let factor = k * factors / product.k;
+    let (stride, pairs) = (stride(product.m), product.k / 2);
+    for pair in 0..pairs {
+        // Factors are for more than two columns.
+        let factor = pair * factors / pairs;
         for m in 0..product.m {
-            add(&mut a.exponents[k * stride(product.m) + m], rows[m * factors + factor]);
+            let code = rows[m * factors + factor];
+            add_to_both(&mut a.exponents[pair * stride + m], i32::from(code) - 127);
         }
         for n in 0..product.n {
-            add(&mut b.exponents[n * product.k + k], columns[n * factors + factor]);
+            let code = columns[n * factors + factor];
+            add_to_both(&mut b.exponents[pair * product.n + n], i32::from(code) - 127);
         }
     }
     rows[..product.m * factors].contains(&0xff) || columns[..product.n * factors].contains(&0xff)
@@ -92,108 +135,176 @@ impl<const APART: bool> Kernel for Sum<APART> {
     type Arguments<'a> = Work<'a>;
     #[inline(always)]
     unsafe fn run<C: Vector>(work: Work<'_>) {
-        // SAFETY: the caller's.
-        unsafe {
-            match work.rule.outcome {
-                Outcome::F32 => blocks::<C, APART, 0>(work),
-                Outcome::E8m13 => blocks::<C, APART, 1>(work),
-                Outcome::F16 => blocks::<C, APART, 2>(work),
-            }
-        }
-    }
-}
-
-/// # Safety
-/// The caller is compiled with the features of `C`.
-#[inline(always)]
-unsafe fn blocks<C: Vector, const APART: bool, const OUTCOME: usize>(work: Work<'_>) {
-    let Work { product, rule, a, b, d } = work;
-    let stride = stride(product.m);
-    for n in (0..product.n).step_by(COLUMNS) {
-        for m in (0..product.m).step_by(LANES) {
-            let mut c: Block<f32> = [0.0; TILE];
-            for j in 0..COLUMNS {
-                let from = &d[(n + j) * stride + m..][..LANES];
-                for l in 0..LANES {
-                    c[j * LANES + l] = convert::read(product.c, from[l]);
-                }
-            }
-            let addend = c;
-            let mut least = convert::least(product.c);
-            if rule.separate {
-                c = [0.0; TILE];
-            }
-            for first in (0..product.k).step_by(rule.block) {
-                let size = rule.block.min(product.k - first);
-                let rows = first * stride + m..(first + size) * stride;
-                let rows = Part {
-                    values: &a.values[rows.clone()],
-                    exponents: &a.exponents[rows],
-                };
-                let mut columns = [rows; COLUMNS];
-                for (j, column) in columns.iter_mut().enumerate() {
-                    let from = (n + j) * product.k + first;
-                    *column = Part {
-                        values: &b.values[from..][..size],
-                        exponents: &b.exponents[from..][..size],
-                    };
-                }
-                let place = Place {
-                    size,
+        let Work { product, rule, a, b, d } = work;
+        let stride = stride(product.m);
+        for n in (0..product.n).step_by(COLUMNS) {
+            for m in (0..product.m).step_by(LANES) {
+                let place = |j: usize| (n + j) * stride + m;
+                let terms = Terms {
+                    a,
+                    b,
+                    row: m,
                     stride,
-                    rows,
-                    columns,
+                    column: n,
+                    columns: product.n,
                 };
                 // SAFETY: the caller's.
                 unsafe {
-                    let exponents = align::<C>(&place, &c, rule.floor, least);
-                    let sums = products::<C, APART>(&place, &exponents, rule.fraction);
-                    finish::<C, OUTCOME>(&sums, &exponents, rule.fraction, &mut c);
-                }
-                least = convert::least(product.d);
-            }
-            if rule.separate {
-                for i in 0..TILE {
-                    c[i] += addend[i];
-                }
-            }
-            for j in 0..COLUMNS {
-                let to = &mut d[(n + j) * stride + m..][..LANES];
-                for l in 0..LANES {
-                    to[l] = convert::write(product.d, c[j * LANES + l]);
+                    let mut c = [C::float(0.0); COLUMNS];
+                    for (j, c) in c.iter_mut().enumerate() {
+                        *c = read::<C>(product.c, lanes_at(d, place(j)));
+                    }
+                    let c = blocks::<C, APART>(&terms, product, rule, c);
+                    for (j, c) in c.into_iter().enumerate() {
+                        let to: &mut [u32; LANES] = d[place(j)..].first_chunk_mut().expect("columns are whole");
+                        match product.d {
+                            Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => C::store(C::bits(c), to),
+                            Accumulator::F16 => {
+                                let mut values = [0.0; LANES];
+                                C::store_floats(c, &mut values);
+                                for l in 0..LANES {
+                                    to[l] = convert::write(product.d, values[l]);
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-/// A block of the operands.
-struct Place<'a> {
-    /// Columns of A, and rows of B.
-    size: usize,
-    /// From a column of A to the next.
+/// All blocks of four columns, one after the other: what they make of the accumulators.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn blocks<C: Vector, const APART: bool>(
+    terms: &Terms,
+    product: &Product,
+    rule: &Truncated,
+    c: [C::Floats; COLUMNS],
+) -> [C::Floats; COLUMNS] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut sums = if rule.separate { [C::float(0.0); COLUMNS] } else { c };
+        let mut least = convert::least(product.c);
+        let (pairs, block) = (product.k / 2, rule.block.div_ceil(2));
+        for first in (0..pairs).step_by(block) {
+            let block = first..pairs.min(first + block);
+            self::block::<C, APART>(terms, block, (rule, least), &mut sums);
+            least = convert::least(product.d);
+        }
+        if rule.separate {
+            for (sums, c) in sums.iter_mut().zip(c) {
+                let (mut both, mut addends) = ([0.0; LANES], [0.0; LANES]);
+                C::store_floats(*sums, &mut both);
+                C::store_floats(c, &mut addends);
+                for l in 0..LANES {
+                    both[l] = number::canonical(both[l] + addends[l]);
+                }
+                *sums = C::floats(&both);
+            }
+        }
+        sums
+    }
+}
+
+/// A column of an accumulator.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn read<C: Vector>(accumulator: Accumulator, codes: &[u32; LANES]) -> C::Floats {
+    // SAFETY: the caller's.
+    unsafe {
+        match accumulator {
+            Accumulator::F16 => C::widen(C::ints(codes))[0],
+            Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => C::of_bits(C::ints(codes)),
+        }
+    }
+}
+
+/// What is summed: sixteen rows of A, and some columns of B.
+struct Terms<'a> {
+    a: &'a Operand,
+    b: &'a Operand,
+    row: usize,
+    /// From a pair of columns of A to the next.
     stride: usize,
-    /// Of A, from the first of sixteen rows on.
-    rows: Part<'a>,
-    columns: [Part<'a>; COLUMNS],
+    column: usize,
+    /// Columns of B.
+    columns: usize,
 }
 
-#[derive(Clone, Copy)]
-struct Part<'a> {
-    values: &'a [f32],
-    exponents: &'a [i32],
-}
-
-/// Sixteen rows of column `at` of A.
+/// The sixteen lanes from a place on.
 #[inline(always)]
-fn rows<T>(from: &[T], at: usize, stride: usize) -> &[T; LANES] {
-    from[at * stride..].first_chunk().expect("columns are whole")
+fn lanes_at<T>(from: &[T], at: usize) -> &[T; LANES] {
+    from[at..].first_chunk().expect("columns are whole")
 }
 
-/// The sixteen lanes of a column of a tile.
+impl<'a> Terms<'a> {
+    /// The exponents of A in a pair of columns.
+    #[inline(always)]
+    fn rows(&self, pair: usize) -> &'a [u32; LANES] {
+        let place = pair * self.stride + self.row;
+        self.a.exponents[place..].first_chunk().expect("rows come in sixteens")
+    }
+
+    /// Its first elements, and behind them the second ones.
+    #[inline(always)]
+    fn row_values(&self, pair: usize) -> &'a [f32; 2 * LANES] {
+        let place = pair * self.stride + self.row;
+        self.a.values[2 * place..].first_chunk().expect("rows come in sixteens")
+    }
+
+    /// The exponents of B in a pair of rows.
+    #[inline(always)]
+    fn columns(&self, pair: usize) -> &'a [u32; COLUMNS] {
+        let place = pair * self.columns + self.column;
+        self.b.exponents[place..].first_chunk().expect("columns come in fours")
+    }
+
+    /// Its first elements, and, [`LANES`] behind them, the second ones.
+    #[inline(always)]
+    fn column_values(&self, pair: usize) -> &'a [f32; LANES + COLUMNS] {
+        let place = first_of(pair * self.columns + self.column);
+        self.b.values[place..].first_chunk().expect("columns come in fours")
+    }
+}
+
+/// One block: products and accumulators are aligned, cut, summed and converted.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
 #[inline(always)]
-fn lanes<T>(tile: &Block<T>, j: usize) -> &[T; LANES] {
-    &tile.as_chunks().0[j]
+unsafe fn block<C: Vector, const APART: bool>(
+    terms: &Terms,
+    pairs: Range<usize>,
+    (rule, least): (&Truncated, i32),
+    c: &mut [C::Floats; COLUMNS],
+) {
+    let is_plain = rule.outcome == Outcome::F32 && least == convert::least(Accumulator::F32);
+    // SAFETY: the caller's.
+    unsafe {
+        if C::QUICK && !APART && is_plain && pairs.len() <= CHUNK {
+            let exponents = align_quickly::<C>(terms, pairs.clone(), c);
+            let sums = chunk::<C, false>(terms, pairs.clone(), &scales::<C>(&exponents, rule.fraction));
+            let (mut results, mut uncertain) = (*c, 0);
+            for j in 0..COLUMNS {
+                let (result, lanes) = C::quick(sums[j], c[j], exponents[j], rule.fraction);
+                results[j] = result;
+                uncertain |= lanes;
+            }
+            if uncertain == 0 {
+                *c = results;
+                return;
+            }
+        }
+        let exponents = align::<C>(terms, pairs.clone(), c, (rule.floor, least));
+        let sums = products::<C, APART>(terms, pairs, &exponents, rule.fraction);
+        finish::<C>(&sums, &exponents, rule, c);
+    }
 }
 
 /// The exponents that the terms are aligned to.
@@ -201,91 +312,150 @@ fn lanes<T>(tile: &Block<T>, j: usize) -> &[T; LANES] {
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn align<C: Vector>(place: &Place, c: &Block<f32>, floor: i32, least: i32) -> Block<i32> {
-    let mut largest = [floor; TILE];
-    for i in 0..TILE {
-        largest[i] = floor.max(convert::exponent(c[i], least));
-    }
+unsafe fn align<C: Vector>(
+    terms: &Terms,
+    pairs: Range<usize>,
+    c: &[C::Floats; COLUMNS],
+    (floor, least): (i32, i32),
+) -> [C::Ints; COLUMNS] {
     // SAFETY: the caller's.
     unsafe {
-        let mut vectors = [C::int(0); COLUMNS];
-        let mut columns: [&[i32]; COLUMNS] = [&[]; COLUMNS];
-        for j in 0..COLUMNS {
-            vectors[j] = C::ints(lanes(&largest, j));
-            columns[j] = &place.columns[j].exponents[..place.size];
+        let mut largest = largest::<C>(terms, pairs);
+        for (largest, &c) in largest.iter_mut().zip(c) {
+            // What the accumulator brings: [`convert::exponent`].
+            let magnitude = C::and(C::bits(c), C::int(i32::MAX));
+            let field = C::right::<23>(magnitude);
+            let exponent = C::max(C::sub(field, C::int(127)), C::int(least));
+            let floor = C::int(floor);
+            let exponent = C::if_equal(magnitude, C::int(0), floor, exponent);
+            let exponent = C::if_equal(field, C::int(255), floor, exponent);
+            *largest = C::max(C::max(*largest, exponent), floor);
         }
-        #[expect(
-            clippy::needless_range_loop,
-            reason = "four columns and the rows are walked side by side"
-        )]
-        for at in 0..place.size {
-            let rows = C::ints(rows(place.rows.exponents, at, place.stride));
+        largest
+    }
+}
+
+/// The largest exponents of products.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn largest<C: Vector>(terms: &Terms, pairs: Range<usize>) -> [C::Ints; COLUMNS] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut largest = [C::int(1 << 31 | 1 << 15); COLUMNS];
+        for pair in pairs {
+            let rows = C::ints(terms.rows(pair));
+            let columns = terms.columns(pair);
             for j in 0..COLUMNS {
-                vectors[j] = C::max(vectors[j], C::add(rows, C::int(columns[j][at])));
+                largest[j] = C::max_halves(largest[j], C::add_halves(rows, C::int(columns[j] as i32)));
             }
         }
-        for (vector, lanes) in vectors.into_iter().zip(largest.as_chunks_mut().0) {
-            C::store(vector, lanes);
+        for largest in &mut largest {
+            *largest = C::max(C::down::<16>(C::left::<16>(*largest)), C::down::<16>(*largest));
         }
+        largest
     }
-    largest
 }
+
+/// [`align`] where all products are so large, or zero, that it does not matter what an accumulator that is zero or subnormal counts as,
+/// nor where the floor is. What is infinite or NaN has an exponent of 128.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn align_quickly<C: Vector>(terms: &Terms, pairs: Range<usize>, c: &[C::Floats; COLUMNS]) -> [C::Ints; COLUMNS] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut largest = largest::<C>(terms, pairs);
+        for (largest, &c) in largest.iter_mut().zip(c) {
+            let field = C::right::<24>(C::left::<1>(C::bits(c)));
+            *largest = C::max(*largest, C::sub(field, C::int(127)));
+        }
+        largest
+    }
+}
+
+/// Biased powers of two that products are multiplied with, and these; where they are cut off above there are no products.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn scales<C: Vector>(exponents: &[C::Ints; COLUMNS], fraction: i32) -> Scales<C> {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut powers = [C::int(0); COLUMNS];
+        let mut scales = [C::float(0.0); COLUMNS];
+        for j in 0..COLUMNS {
+            powers[j] = C::sub(C::int(fraction + 127), exponents[j]);
+            scales[j] = C::of_bits(C::left::<23>(C::min(powers[j], C::int(254))));
+        }
+        (powers, scales)
+    }
+}
+
+type Scales<C> = ([<C as Vector>::Ints; COLUMNS], [<C as Vector>::Floats; COLUMNS]);
 
 /// The sums of the products, in units of the last bit that is kept.
 ///
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn products<C: Vector, const APART: bool>(place: &Place, exponents: &Block<i32>, fraction: i32) -> Block<f64> {
-    // Biased powers of two that products are multiplied with; where they are cut off above there are no products.
-    let mut powers = [0i32; TILE];
-    for i in 0..TILE {
-        let power = fraction - exponents[i] + 127;
-        powers[i] = if APART { power } else { power.min(254) };
-    }
-    let mut sums = [0f64; TILE];
-    for first in (0..place.size).step_by(CHUNK) {
-        let size = CHUNK.min(place.size - first);
-        let mut of_columns: [&[f32]; COLUMNS] = [&[]; COLUMNS];
-        let mut exponents: [&[i32]; COLUMNS] = [&[]; COLUMNS];
-        for j in 0..COLUMNS {
-            of_columns[j] = &place.columns[j].values[first..][..size];
-            exponents[j] = &place.columns[j].exponents[first..][..size];
-        }
-        let from = first * place.stride;
-        let (values, own) = (&place.rows.values[from..], &place.rows.exponents[from..]);
-        // SAFETY: the caller's; terms are below 2^(2 + fraction), and no fraction has more than 25 bits.
-        unsafe {
-            let mut vectors = [C::int(0); COLUMNS];
-            let mut of_lanes = vectors;
-            for (j, of_lanes) in of_lanes.iter_mut().enumerate() {
-                *of_lanes = C::ints(lanes(&powers, j));
+unsafe fn products<C: Vector, const APART: bool>(
+    terms: &Terms,
+    pairs: Range<usize>,
+    exponents: &[C::Ints; COLUMNS],
+    fraction: i32,
+) -> [C::Doubles; COLUMNS] {
+    // SAFETY: the caller's.
+    unsafe {
+        let scales = scales::<C>(exponents, fraction);
+        let mut sums = [C::zero(); COLUMNS];
+        for first in pairs.clone().step_by(CHUNK) {
+            let sum = chunk::<C, APART>(terms, first..pairs.end.min(first + CHUNK), &scales);
+            for (sums, sum) in sums.iter_mut().zip(sum) {
+                *sums = C::plus(*sums, sum);
             }
-            for at in 0..size {
-                let values = C::floats(rows(values, at, place.stride));
-                let own = C::ints(rows(own, at, place.stride));
+        }
+        sums
+    }
+}
+
+/// The sums of so many products as `i32` holds for certain.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn chunk<C: Vector, const APART: bool>(
+    terms: &Terms,
+    pairs: Range<usize>,
+    (powers, scales): &Scales<C>,
+) -> [C::Ints; COLUMNS] {
+    // SAFETY: the caller's; terms are below 2^(2 + fraction), and no fraction has more than 25 bits.
+    unsafe {
+        let mut sum = [C::int(0); COLUMNS];
+        for pair in pairs {
+            let (own, others) = (C::ints(terms.rows(pair)), terms.columns(pair));
+            let (rows, columns) = (terms.row_values(pair), terms.column_values(pair));
+            for second in 0..2 {
+                let rows = C::floats(lanes_at(rows, second * LANES));
                 for j in 0..COLUMNS {
-                    let product = C::mul(values, C::float(of_columns[j][at]));
-                    let power = if APART {
-                        let both = C::add(own, C::int(exponents[j][at]));
+                    let product = C::mul(rows, C::float(columns[second * LANES + j]));
+                    let scale = if APART {
+                        let both = C::add_halves(own, C::int(others[j] as i32));
+                        let both = if second == 0 { C::left::<16>(both) } else { both };
                         // What is far below the last bit stays below it.
-                        C::max(C::add(both, of_lanes[j]), C::int(27))
+                        let power = C::max(C::add(C::down::<16>(both), powers[j]), C::int(27));
+                        C::of_bits(C::left::<23>(power))
                     } else {
-                        of_lanes[j]
+                        scales[j]
                     };
-                    vectors[j] = C::add(vectors[j], C::truncate(C::mul(product, C::power(power))));
+                    sum[j] = C::add(sum[j], C::truncate(C::mul(product, scale)));
                 }
             }
-            let mut sum = [0i32; TILE];
-            for (vector, lanes) in vectors.into_iter().zip(sum.as_chunks_mut().0) {
-                C::store(vector, lanes);
-            }
-            for i in 0..TILE {
-                sums[i] += f64::from(sum[i]);
-            }
         }
+        sum
     }
-    sums
 }
 
 /// Adds the accumulators and converts the sums to those of the next block. What was infinite or NaN stays so.
@@ -293,42 +463,68 @@ unsafe fn products<C: Vector, const APART: bool>(place: &Place, exponents: &Bloc
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn finish<C: Vector, const OUTCOME: usize>(
-    sums: &Block<f64>,
-    exponents: &Block<i32>,
-    fraction: i32,
-    c: &mut Block<f32>,
+unsafe fn finish<C: Vector>(
+    sums: &[C::Doubles; COLUMNS],
+    exponents: &[C::Ints; COLUMNS],
+    rule: &Truncated,
+    c: &mut [C::Floats; COLUMNS],
 ) {
-    let mut powers = [0; TILE];
-    for i in 0..TILE {
-        powers[i] = fraction - exponents[i];
-    }
-    let mut result = [0f32; TILE];
-    for (j, result) in result.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        // SAFETY: the caller's; terms are below 2^(1 + fraction), and no fraction has more than 25 bits.
-        let (sums, narrow) = unsafe {
-            let sums = C::close(lanes(sums, j), lanes(c, j), lanes(&powers, j));
-            (sums, C::to_f32(&sums))
-        };
-        for l in 0..LANES {
-            result[l] = match OUTCOME {
-                0 => narrow[l],
-                1 => convert::to_e8m13(narrow[l]),
-                _ => convert::to_odd(narrow[l], sums[l]),
-            };
+    // SAFETY: the caller's; terms are below 2^(1 + fraction), and no fraction has more than 25 bits.
+    unsafe {
+        let mut results = [C::int(0); COLUMNS];
+        let mut closed = *sums;
+        for j in 0..COLUMNS {
+            closed[j] = C::close(sums[j], c[j], C::sub(C::int(rule.fraction), exponents[j]));
+            results[j] = C::bits(C::to_f32(closed[j]));
         }
-    }
-    if OUTCOME == 2 {
-        for run in result.as_chunks_mut::<WARP>().0 {
-            // SAFETY: the caller's.
-            *run = unsafe { C::widen_f16(&C::narrow_f16(run)) };
-            for value in run {
-                *value = convert::positive_zero(*value);
+        match rule.outcome {
+            Outcome::F32 => {}
+            Outcome::E8m13 => {
+                for result in &mut results {
+                    // As [`convert::to_e8m13`].
+                    *result = C::and(*result, C::int(!0x3ff));
+                }
+            }
+            Outcome::F16 => {
+                for (results, sums) in results.as_chunks_mut::<2>().0.iter_mut().zip(closed.as_chunks::<2>().0) {
+                    to_halves::<C>(results, sums);
+                }
             }
         }
+        for (c, result) in c.iter_mut().zip(results) {
+            let before = C::bits(*c);
+            let magnitude = C::and(before, C::int(i32::MAX));
+            let infinite = C::int(0xff << 23);
+            let special = C::if_equal(magnitude, infinite, before, C::int(convert::NAN as i32));
+            let result = C::if_equal(C::and(before, infinite), infinite, special, result);
+            *c = C::of_bits(result);
+        }
     }
-    for i in 0..TILE {
-        let before = crate::isa::number::canonical(c[i]);
-        c[i] = if before.is_finite() { result[i] } else { before };
+}
+
+/// Two columns of sums, and of what [`convert::to_f32`] made of them: as `f16` rounds them.
+///
+/// # Safety
+/// The caller is compiled with the features of `C`.
+#[inline(always)]
+unsafe fn to_halves<C: Vector>(results: &mut [C::Ints; 2], sums: &[C::Doubles; 2]) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut run = [0.0; WARP];
+        for (j, half) in run.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut exact = [0.0; LANES];
+            C::store_doubles(sums[j], &mut exact);
+            C::store_floats(C::of_bits(results[j]), half);
+            for l in 0..LANES {
+                half[l] = convert::to_odd(half[l], exact[l]);
+            }
+        }
+        let mut run = C::widen_f16(&C::narrow_f16(&run));
+        for value in &mut run {
+            *value = convert::positive_zero(*value);
+        }
+        for (result, half) in results.iter_mut().zip(run.as_chunks().0) {
+            *result = C::bits(C::floats(half));
+        }
     }
 }

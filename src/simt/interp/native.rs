@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrayvec::ArrayVec;
 
 use crate::config;
+use crate::isa::joint::Joint;
+use crate::isa::joint::matrix::Op as Matrix;
 use crate::isa::lanes::{MAX_WARPS, Mask, WARP, Width};
 use crate::memory::{AddressSpace, READ, WRITE};
 use crate::program;
@@ -548,6 +550,7 @@ impl Run {
                 step: step_for,
                 enter,
                 leave,
+                product,
                 lane: lane_call,
                 calls: std::ptr::null(),
                 extents: std::ptr::null_mut(),
@@ -621,6 +624,28 @@ extern "C" fn lane_call(call: *const LaneCall, scratch: *mut u8) {
     // SAFETY: code passes one of the calls that were made with it, and scratch memory laid out as its operands say; kernels
     // are of the level that the CPU was found to have, and do not panic.
     unsafe { ((*call).run)(scratch, &(*call).operands, &(*call).mask) }
+}
+
+/// A product of matrices, on copies of registers.
+extern "C" fn product(context: *mut Context, number: u32, registers: *mut u8) -> u32 {
+    // SAFETY: code passes the context that it was given, which is the first field of a `Run`, and holds no reference to it; whoever has
+    // entered the code holds the others until it returns.
+    let (native, block) = unsafe { (&*(*context.cast::<Run>()).native, &*(*context.cast::<Run>()).block) };
+    let op = &native.products[number as usize];
+    let (count, results) = (op.elements(), op.registers(op.d));
+    // SAFETY: code passes memory for all of these registers, aligned as vectors are, which nobody else has.
+    let registers = unsafe { std::slice::from_raw_parts_mut(registers.cast::<[u32; WARP]>(), count + results) };
+    let (registers, results) = registers.split_at_mut(count);
+    match catch_unwind(AssertUnwindSafe(|| {
+        joint::matrix_product(op, block.env.launch().tensor, registers, results);
+    })) {
+        Ok(()) => step::DONE,
+        Err(panic) => {
+            // SAFETY: the run is the code's, which waits, and nobody else looks at it.
+            unsafe { (*context.cast::<Run>()).panic = Some(panic) };
+            step::FAULT
+        }
+    }
 }
 
 /// Instructions of the interpreter's code, one after the other.
@@ -772,7 +797,8 @@ impl Run {
                     joint::Step::Fault(fault) => Some(fault),
                     joint::Step::Pass | joint::Step::Wait { .. } => unreachable!("a warp alone waits for nobody"),
                 };
-                cx.fault.is_none()
+                // SAFETY: likewise.
+                cx.fault.is_none() && unsafe { self.remember_tile(cx, joint, sites) }
             }
             Code::Rare(op) => {
                 if let Some(members) = collective::members(op) {
@@ -867,6 +893,24 @@ impl Run {
                 let register = src.register.map_or(0, |slot| unsafe { read(cx.regs, slot, lane) });
                 self.learn(cx, register.wrapping_add(src.offset as u64), sites, READ);
             }
+        }
+        true
+    }
+
+    /// Where a tile lies, all of whose lanes give one address. Always `true`.
+    ///
+    /// # Safety
+    /// Slots of `op` lie in the running window.
+    unsafe fn remember_tile(&self, cx: &Cx<'_>, op: &joint::Operands, sites: &[(u32, u32)]) -> bool {
+        if let (Joint::Matrix(what), [address]) = (op.what, &op.addresses[..]) {
+            let kind = match what {
+                Matrix::LoadTile(_) => READ,
+                Matrix::StoreTile(_) => WRITE,
+                Matrix::LoadRows(_) | Matrix::StoreRows(_) | Matrix::Transpose | Matrix::Multiply(_) => return true,
+            };
+            // SAFETY: the caller promises it.
+            let register = address.register.map_or(0, |slot| unsafe { read(cx.regs, slot, 0) });
+            self.learn(cx, register.wrapping_add(address.offset as u64), sites, kind);
         }
         true
     }

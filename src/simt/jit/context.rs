@@ -128,6 +128,9 @@ pub struct Context {
     pub enter: extern "C" fn(context: *mut Context, regs: *const u8, unit: u32, lanes: u32) -> u32,
     /// They go back, and the lanes, if any, stand before the unit.
     pub leave: extern "C" fn(context: *mut Context, regs: *mut u8, unit: u32, lanes: u32),
+    /// Multiplies matrices, by the product's number: registers of 32 bits lie one after the other, those of A, B and C, and behind them
+    /// those of D. Answers as `step` does.
+    pub product: extern "C" fn(context: *mut Context, product: u32, registers: *mut u8) -> u32,
     /// Carries out a call on scratch memory.
     pub lane: extern "C" fn(call: *const LaneCall, scratch: *mut u8),
     pub calls: *const LaneCall,

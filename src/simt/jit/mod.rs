@@ -45,6 +45,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 
 use crate::isa::Level;
+use crate::isa::joint::matrix::Multiply;
 use context::{Entry, LaneCall, Stretch};
 use library::{Emit, Library};
 use moves::Stand;
@@ -96,6 +97,8 @@ pub struct Native {
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Box<[u64]>,
     pub stretches: Box<[Stretch]>,
+    /// Products of matrices whose operands are in registers.
+    pub products: Box<[Multiply]>,
     /// What moves when lanes come in or leave, by unit.
     pub stands: Box<[Stand]>,
     /// Bytes that the registers of a warp take in [`context::Warp::saved`]: a multiple of 64.
@@ -282,6 +285,7 @@ pub fn make(name: &str, input: &Input<'_>, rows: Rows, whom: For, effort: Effort
         before: before.into(),
         sites: made.sites.into(),
         stretches: made.stretches.into(),
+        products: made.products.into(),
         stands: made.stands.into(),
         saved: made.saved,
         looks_at_block: made.looks_at_block,

@@ -158,14 +158,17 @@ fn sums(cores: Architecture, extent: Extent, [a, b, c]: [&Tile; 3], fast: bool) 
                 .zip(lines)
                 .for_each(|(to, from)| to[..n].copy_from_slice(from));
             along.clear();
-            for line in left[which * m * k..][..m * k].chunks_exact(k) {
-                along.extend_from_slice(&line[first..][..columns]);
-            }
             along.resize(rows * columns, 0);
+            for (at, line) in left[which * m * k..][..m * k].chunks_exact(k).enumerate() {
+                for (to, &code) in along.chunks_exact_mut(rows).zip(&line[first..][..columns]) {
+                    to[at] = code;
+                }
+            }
             let product = Product::new([element; 2], [accumulator; 2], (n, rows, columns));
             let tiles = Tiles {
                 a: &across,
                 b: &along,
+                packed: false,
                 kept: &[],
                 scale_a: &[],
                 scale_b: &[],

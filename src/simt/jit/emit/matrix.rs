@@ -1,14 +1,18 @@
-//! Small matrices whose rows lie where lanes say (`ldmatrix` of elements of 16 bits): what whole warps load is vectors, a row each,
-//! side by side or transposed. What else a warp does with matrices the interpreter is asked for.
+//! Products of matrices, which a function is called for, and small matrices whose rows lie where lanes say (`ldmatrix` of elements of 16
+//! bits): what whole warps load is vectors, a row each, side by side or transposed. Tiles are [`super::tile`]'s. What else a warp does
+//! with matrices the interpreter is asked for.
+
+use std::mem::offset_of;
 
 use crate::isa::joint::Joint;
-use crate::isa::joint::matrix::{Op as Matrix, Packing, Rows};
+use crate::isa::joint::matrix::{Multiply, Op as Matrix, Packing, Rows};
 use crate::isa::lanes::Width;
 use crate::program::{JointOp, Op, Reg};
 
 use super::super::Pc;
+use super::super::context::{Context, step};
 use super::place::Place;
-use super::{Emit, LANES};
+use super::{Emit, LANES, SCRATCH};
 
 /// Rows of a matrix, and bytes of each.
 const ROWS: u32 = 8;
@@ -17,8 +21,20 @@ const BYTES: u64 = 16;
 impl Emit<'_> {
     /// An operation of a warp's matrices; `false`: the interpreter's.
     pub(super) fn matrix(&mut self, joint: &JointOp, op: &Op, pc: Pc) -> bool {
-        let Joint::Matrix(Matrix::LoadRows(rows)) = joint.what else {
-            return false;
+        let rows = match joint.what {
+            Joint::Matrix(Matrix::LoadRows(rows)) => rows,
+            Joint::Matrix(Matrix::Multiply(multiply)) => return self.product(joint, multiply),
+            Joint::Matrix(Matrix::LoadTile(tile)) => return self.load_tile(tile, joint, op, pc),
+            Joint::Matrix(Matrix::StoreTile(tile)) => return self.store_tile(tile, joint, op, pc),
+            Joint::Matrix(Matrix::StoreRows(_) | Matrix::Transpose)
+            | Joint::Mbarrier(_)
+            | Joint::Bulk(_)
+            | Joint::Tensor(_)
+            | Joint::Cluster(_)
+            | Joint::Warpgroup(_)
+            | Joint::Tcgen05(_)
+            | Joint::Multimem(_)
+            | Joint::Fabric(_) => return false,
         };
         let plain = rows.packing == Packing::Halves && joint.objects.is_empty() && self.mask.is_none();
         let [address] = &joint.addresses[..] else { return false };
@@ -55,9 +71,41 @@ impl Emit<'_> {
         true
     }
 
+    /// A product of what lanes have in registers: those lie side by side for the function that multiplies.
+    fn product(&mut self, joint: &JointOp, multiply: Multiply) -> bool {
+        const BYTES: usize = 4 * LANES as usize;
+        let (sources, results) = (joint.src.len(), joint.dst.len());
+        let fits = (sources + results) * BYTES <= SCRATCH;
+        if !multiply.is_plain() || self.mask.is_some() || !fits {
+            return false;
+        }
+        debug_assert_eq!(sources, multiply.elements(), "a plain product has nothing but elements");
+        for (number, &reg) in joint.src.iter().enumerate() {
+            let values = self.lanes_of(reg, false);
+            self.store_lanes("%scratch", number * BYTES, Width::B32, &values);
+        }
+        let number = self.products.len();
+        self.products.push(multiply);
+        let helper = self.field(offset_of!(Context, product), "ptr", true);
+        let answer = self
+            .text
+            .value(format!("call i32 {helper}(ptr %n, i32 {number}, ptr %scratch)"));
+        let done = self.text.value(format!("icmp eq i32 {answer}, {}", step::DONE));
+        let go = self.text.name("go");
+        self.branch(&done, &go, "fault");
+        self.text.label(&go);
+        for (number, reg) in joint.dst.iter().enumerate() {
+            if let Some(reg) = *reg {
+                let values = self.load_lanes("%scratch", (sources + number) * BYTES, Width::B32);
+                self.write_lanes(reg, &values);
+            }
+        }
+        true
+    }
+
     /// The words of eight rows, one after the other, from where these lanes point.
     fn load_matrix_rows(&mut self, pointers: &[String], first: u32) -> String {
-        let mut rows: Vec<String> = (first..first + ROWS)
+        let rows: Vec<String> = (first..first + ROWS)
             .map(|lane| {
                 let (part, lane) = (lane / self.lanes, lane % self.lanes);
                 let pointer = self.text.value(format!(
@@ -68,22 +116,7 @@ impl Emit<'_> {
                     .value(format!("load <4 x i32>, ptr {pointer}, align {}", BYTES))
             })
             .collect();
-        let mut words = 4;
-        while rows.len() > 1 {
-            let order: Vec<String> = (0..2 * words).map(|word| format!("i32 {word}")).collect();
-            let order = order.join(", ");
-            let pairs = rows.chunks(2).map(|pair| {
-                self.text.value(format!(
-                    "shufflevector <{words} x i32> {}, <{words} x i32> {}, <{} x i32> <{order}>",
-                    pair[0],
-                    pair[1],
-                    2 * words
-                ))
-            });
-            rows = pairs.collect();
-            words *= 2;
-        }
-        rows.swap_remove(0)
+        self.concatenated(rows, 4, 32).0
     }
 
     /// Four lanes have a row each, two elements in each; or with `.trans` a column.

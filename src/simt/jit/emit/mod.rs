@@ -22,6 +22,7 @@
 //! shuffle.rs       what they give each other  within.rs     accesses checked to the object
 //! rounds.rs        a block's warps in turn    order.rs       one part of a warp after the other
 //! ahead.rs         what loops touch next      exact.rs       NaN of `f64`
+//! matrix.rs        products, small matrices      tile.rs         tiles in memory
 //! words.rs         words that lie side by side      alone.rs       loops that lanes go through one by one
 //! turns.rs         a lane's turns of those          pays.rs        whether warps take that way
 //! ```
@@ -53,6 +54,7 @@ mod registers;
 mod rounds;
 mod shuffle;
 mod texel;
+mod tile;
 mod turns;
 mod vote;
 mod ways;
@@ -64,6 +66,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
+use crate::isa::joint::matrix::Multiply;
 use crate::isa::{Compute, Level, approx, simd};
 use crate::program::{Body, Register, Role, ShuffleMode};
 
@@ -117,6 +120,7 @@ pub struct Made {
     /// Bytes that an access reaches from its address, or all of those that are checked together, by site.
     pub sites: Vec<u64>,
     pub stretches: Vec<Stretch>,
+    pub products: Vec<Multiply>,
     /// What moves when lanes come in or leave, by unit.
     pub stands: Vec<Stand>,
     /// Bytes that a warp's registers take in [`super::context::Warp::saved`], at most.
@@ -127,6 +131,9 @@ pub struct Made {
 
 /// Of a warp.
 const LANES: u32 = crate::isa::lanes::WARP as u32;
+
+/// Bytes of the frame by way of which registers go to functions that are called, and come back.
+const SCRATCH: usize = 4096;
 
 /// The name of the function that is made.
 pub const NAME: &str = "margay_kernel";
@@ -192,6 +199,7 @@ struct Emit<'a> {
     functions: BTreeMap<String, approx::Op>,
     sites: Vec<u64>,
     stretches: Vec<Stretch>,
+    products: Vec<Multiply>,
     /// Registers that somebody reads, somewhere.
     read: Vec<bool>,
     /// Accesses that are looked at with others, by their places in the interpreter's code.
@@ -282,6 +290,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         functions: BTreeMap::new(),
         sites: Vec::new(),
         stretches: Vec::new(),
+        products: Vec::new(),
         read: read(input.body),
         members: HashMap::new(),
         together: HashMap::new(),
@@ -337,6 +346,7 @@ pub fn emit(input: &Input<'_>, plan: &Plan, level: Level, whom: For) -> Made {
         entries,
         sites: emit.sites,
         stretches: emit.stretches,
+        products: emit.products,
         saved: emit.saved,
         looks_at_block: emit.looks_at_block,
     }
@@ -399,8 +409,10 @@ impl Emit<'_> {
         for others in &self.plan.others {
             self.flags.extend(others.iter().copied());
         }
-        self.head
-            .push_str("  %budget = alloca i64\n  %turns = alloca i64\n  %scratch = alloca [4096 x i8], align 64\n");
+        let _ = writeln!(
+            self.head,
+            "  %budget = alloca i64\n  %turns = alloca i64\n  %scratch = alloca [{SCRATCH} x i8], align 64"
+        );
         let mut entries = Vec::new();
         for (number, unit) in self.plan.units.iter().enumerate() {
             let makes = !unit.insts.is_empty() || !matches!(unit.exit, Exit::None);

@@ -13,6 +13,7 @@ pub mod warpgroup;
 
 use crate::isa::joint::Joint;
 
+pub use self::matrix::product as matrix_product;
 pub(super) use self::matrix::shadow as matrix_shadow;
 use super::context::Cx;
 use super::state::State;

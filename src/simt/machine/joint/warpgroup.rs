@@ -493,7 +493,7 @@ impl Multiplication {
             codes,
             fetch,
             |column, k, code| {
-                second[column * codes + k] = code ^ turn[1];
+                second[k * n + column] = code ^ turn[1];
             },
         )?;
         let mut rows = [0; ROWS];
@@ -509,6 +509,7 @@ impl Multiplication {
         let tiles = Tiles {
             a: first,
             b: &room.b,
+            packed: false,
             kept: &rows,
             scale_a: &[],
             scale_b: &[],

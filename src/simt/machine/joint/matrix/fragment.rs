@@ -1,106 +1,12 @@
-//! Which lane holds which element (PTX ISA, Matrix Fragments for mma.*; Sparse matrix storage).
-//!
-//! One pattern makes all fragments. Four lanes with the same `lane / 4`, the *group*, share a row of A, C or D, or a
-//! column of B. Along k a register is a word of neighbouring elements, of which the four lanes have one after the
-//! other; A has registers by turns for rows `group` and `group + 8`. Accumulators are pairs of neighbours in a row.
-//! Larger tiles are made of these, sixteen rows or eight columns at a time.
+//! From registers of fragments to matrices, and back; and who holds metadata and factors (PTX ISA, Sparse matrix storage; Block
+//! scaling). Which lane holds which element: [`crate::isa::joint::fragment`].
 
 use super::{Double, Word};
-use crate::isa::joint::matrix::{Multiply, Role, Tile};
+pub use crate::isa::joint::fragment::{Corner, GROUP, corner, first_corner, steps};
+use crate::isa::joint::fragment::{accumulator, multiplicand};
+use crate::isa::joint::matrix::Multiply;
 use crate::isa::lanes::WARP;
-use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Vector, stride};
-
-/// A place in a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corner {
-    pub row: usize,
-    pub column: usize,
-}
-
-/// Lanes that share a row of A, or a column of B.
-pub const GROUP: usize = 4;
-
-/// Row of A, or column of B, and word along k of a register in lane 0: lane `l` has them `l / 4` and `l % 4` further on.
-/// `words`: of a row.
-#[inline(always)]
-fn multiplicand(rows: usize, words: usize, register: usize) -> (usize, usize) {
-    // Registers for eight rows side by side, in a tile of sixteen.
-    let side = if rows >= 16 { 2 } else { 1 };
-    let each = side * words / GROUP;
-    // All of these are powers of two, by which dividing is cheap; how many they are is known when the program runs.
-    debug_assert!(each.is_power_of_two());
-    let (tile, within) = (register >> each.trailing_zeros(), register & (each - 1));
-    (tile * 8 * side + within % side * 8, (within >> (side - 1)) * GROUP)
-}
-
-/// Row and column of an element of an accumulator in lane 0: lane `l` has them `l / 4` and `2 · (l % 4)` further on.
-#[inline(always)]
-fn accumulator(rows: usize, element: usize) -> Corner {
-    let side = if rows >= 16 { 2 } else { 1 };
-    let tile = element >> side;
-    let (row, column) = if rows > 16 { (16 * tile, 0) } else { (0, 8 * tile) };
-    Corner {
-        row: row + ((element / 2) & (side - 1)) * 8,
-        column: column + element % 2,
-    }
-}
-
-/// The element `part` of a register of a tile's fragment, or the first one of a word of small ones.
-pub fn corner(tile: Tile, register: usize, part: usize, lane: usize) -> Corner {
-    let first = first_corner(tile, register, part);
-    let (by_group, by_member) = steps(tile);
-    let (group, member) = (lane / GROUP, lane % GROUP);
-    Corner {
-        row: first.row + group * by_group.row + member * by_member.row,
-        column: first.column + group * by_group.column + member * by_member.column,
-    }
-}
-
-/// Elements of a register of 32 bits; of wider ones one.
-#[inline(always)]
-fn elements(tile: Tile) -> usize {
-    (32 >> tile.bits.trailing_zeros()).max(1)
-}
-
-/// What lane 0 has in a register.
-#[inline(always)]
-pub fn first_corner(tile: Tile, register: usize, part: usize) -> Corner {
-    let each = elements(tile);
-    let words = |columns: usize| columns >> each.trailing_zeros();
-    match tile.role {
-        Role::A => {
-            let (row, word) = multiplicand(tile.rows(), words(tile.columns()), register);
-            Corner {
-                row,
-                column: word * each + part,
-            }
-        }
-        Role::B => {
-            // Tiles of eight columns, whatever their number.
-            let (column, word) = multiplicand(8, words(tile.rows()), register);
-            Corner {
-                row: word * each + part,
-                column,
-            }
-        }
-        Role::C => {
-            let each = if tile.bits == 16 { 2 } else { 1 };
-            accumulator(tile.rows(), register * each + part)
-        }
-    }
-}
-
-/// How much further on the next group of lanes is, and the next lane of a group.
-#[inline(always)]
-pub fn steps(tile: Tile) -> (Corner, Corner) {
-    let each = elements(tile);
-    let at = |row, column| Corner { row, column };
-    match tile.role {
-        Role::A => (at(1, 0), at(0, each)),
-        Role::B => (at(0, 1), at(each, 0)),
-        Role::C => (at(1, 0), at(0, 2)),
-    }
-}
+use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Product, Vector, stride};
 
 /// Codes of elements in a register, as `Multiply::container` bits hold them.
 #[derive(Clone, Copy)]
@@ -149,6 +55,8 @@ pub struct Gather<'a> {
     pub op: &'a Multiply,
     pub registers: &'a [&'a Word],
     pub to: &'a mut Vec<u32>,
+    /// Words stay as they are where a product takes them so ([`Product::packs`]).
+    pub packed: bool,
 }
 
 /// The codes of A, column by column, from its registers.
@@ -159,19 +67,26 @@ impl Kernel for GatherA {
     #[inline(always)]
     unsafe fn run<C: Vector>(work: Gather<'_>) {
         let codes = codes(work.op, work.op.a);
+        let depth = depth(work.op);
+        let each = if work.packed { work.op.product().packs() } else { 1 };
+        let (rows, stride) = (usize::from(work.op.shape.m), stride(work.op.shape.m.into()));
+        let of = (work.registers, work.to);
         // SAFETY: the caller's.
         unsafe {
             match codes.each {
-                1 => gather_a::<C, 1>(work, codes),
-                2 => gather_a::<C, 2>(work, codes),
-                4 => gather_a::<C, 4>(work, codes),
-                _ => gather_a::<C, 8>(work, codes),
+                in_word if each == in_word && each > 1 => {
+                    gather::<C, 1, true>(of, codes, (rows, stride, depth / each));
+                }
+                1 => gather::<C, 1, false>(of, codes, (rows, stride, depth)),
+                2 => gather::<C, 2, false>(of, codes, (rows, stride, depth)),
+                4 => gather::<C, 4, false>(of, codes, (rows, stride, depth)),
+                _ => gather::<C, 8, false>(of, codes, (rows, stride, depth)),
             }
         }
     }
 }
 
-/// The codes of B, column by column, from its registers.
+/// The codes of B, row by row, from its registers.
 pub struct GatherB;
 
 impl Kernel for GatherB {
@@ -179,13 +94,23 @@ impl Kernel for GatherB {
     #[inline(always)]
     unsafe fn run<C: Vector>(work: Gather<'_>) {
         let codes = codes(work.op, work.op.b);
+        let depth = match work.op.b {
+            Element::B1 => usize::from(work.op.shape.k) / 32,
+            _ => work.op.shape.k.into(),
+        };
+        let each = if work.packed { work.op.product().packs() } else { 1 };
+        let (rows, stride) = (HALF, usize::from(work.op.shape.n));
+        let of = (work.registers, work.to);
         // SAFETY: the caller's.
         unsafe {
             match codes.each {
-                1 => gather_b::<C, 1>(work, codes),
-                2 => gather_b::<C, 2>(work, codes),
-                4 => gather_b::<C, 4>(work, codes),
-                _ => gather_b::<C, 8>(work, codes),
+                in_word if each == in_word && each > 1 => {
+                    gather::<C, 1, true>(of, codes, (rows, stride, depth / each));
+                }
+                1 => gather::<C, 1, false>(of, codes, (rows, stride, depth)),
+                2 => gather::<C, 2, false>(of, codes, (rows, stride, depth)),
+                4 => gather::<C, 4, false>(of, codes, (rows, stride, depth)),
+                _ => gather::<C, 8, false>(of, codes, (rows, stride, depth)),
             }
         }
     }
@@ -213,55 +138,50 @@ const BY_LANE: [u32; WARP] = {
     words
 };
 
+/// Rows of half a tile of sixteen.
+const HALF: usize = 8;
+
+/// Codes of A, column by column of `rows`, or of B, row by row, whose registers are those of eight rows: from one to the next `stride`.
+///
 /// # Safety
 /// The caller is compiled with the features of `C`.
 #[inline(always)]
-unsafe fn gather_a<C: Vector, const EACH: usize>(Gather { op, registers, to }: Gather<'_>, codes: Codes) {
-    let rows = usize::from(op.shape.m);
-    let (stride, words) = (stride(rows), depth(op) / EACH);
-    to.resize(depth(op) * stride, 0);
-    for (register, &lanes) in registers.iter().enumerate() {
-        let (row, word) = multiplicand(rows, words, register);
-        // SAFETY: the caller's.
-        let columns = unsafe { C::permute(lanes, &BY_COLUMN) };
-        for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
+unsafe fn gather<C: Vector, const EACH: usize, const WHOLE: bool>(
+    (registers, to): (&[&Word], &mut Vec<u32>),
+    codes: Codes,
+    (rows, stride, depth): (usize, usize, usize),
+) {
+    to.resize(depth * stride, 0);
+    let side = rows.div_ceil(HALF).min(2);
+    // With rows that follow those of the one before, a register makes whole columns of a tile.
+    for (number, registers) in registers.chunks_exact(side).enumerate() {
+        let (row, word) = multiplicand(rows, depth / EACH, number * side);
+        let mut halves = [[0; WARP]; 2];
+        for (half, lanes) in halves.iter_mut().zip(registers) {
+            // SAFETY: the caller's.
+            *half = unsafe { C::permute(lanes, &BY_COLUMN) };
+        }
+        for of_group in 0..GROUP {
+            let column = column_of(&halves, of_group);
             for part in 0..EACH {
-                let to = &mut to[((word + of_group) * EACH + part) * stride + row..][..8];
                 let down = (part * 32 / EACH) as u32 + codes.shift;
+                let place = ((word + of_group) * EACH + part) * stride + row;
+                let to = &mut to[place..][..side * HALF];
                 for (to, word) in to.iter_mut().zip(column) {
-                    *to = word >> down & codes.mask;
+                    *to = if WHOLE { word } else { word >> down & codes.mask };
                 }
             }
         }
     }
 }
 
-/// # Safety
-/// The caller is compiled with the features of `C`.
+/// Sixteen rows of a column, from two registers that have eight each.
 #[inline(always)]
-unsafe fn gather_b<C: Vector, const EACH: usize>(Gather { op, registers, to }: Gather<'_>, codes: Codes) {
-    let k = match op.b {
-        Element::B1 => usize::from(op.shape.k) / 32,
-        _ => op.shape.k.into(),
-    };
-    to.resize(k * usize::from(op.shape.n), 0);
-    for (register, &lanes) in registers.iter().enumerate() {
-        let (column, word) = multiplicand(8, k / EACH, register);
-        // Of each `WARP / EACH` lanes, all codes: those of a column are neighbours.
-        for part in 0..EACH {
-            let indices: [u32; WARP] = std::array::from_fn(|at| ((part * WARP + at) / EACH) as u32);
-            // SAFETY: the caller's.
-            let mut found = unsafe { C::permute(lanes, &indices) };
-            for (at, code) in found.iter_mut().enumerate() {
-                *code = *code >> ((at % EACH * 32 / EACH) as u32 + codes.shift) & codes.mask;
-            }
-            let groups = WARP / (GROUP * EACH).min(WARP);
-            for (group, found) in found.chunks_exact(WARP / groups).enumerate() {
-                let first = (column + (part * WARP + group * found.len()) / (GROUP * EACH)) * k + word * EACH;
-                to[first..][..found.len()].copy_from_slice(found);
-            }
-        }
-    }
+fn column_of(halves: &[Word; 2], column: usize) -> [u32; 2 * HALF] {
+    let mut rows = [0; 2 * HALF];
+    rows[..HALF].copy_from_slice(&halves[0][column * HALF..][..HALF]);
+    rows[HALF..].copy_from_slice(&halves[1][column * HALF..][..HALF]);
+    rows
 }
 
 /// The codes of C, column by column, from its registers.
@@ -270,38 +190,40 @@ pub struct GatherC;
 impl Kernel for GatherC {
     type Arguments<'a> = Gather<'a>;
     #[inline(always)]
-    unsafe fn run<C: Vector>(Gather { op, registers, to }: Gather<'_>) {
+    unsafe fn run<C: Vector>(Gather { op, registers, to, .. }: Gather<'_>) {
         let rows = usize::from(op.shape.m);
         let stride = stride(rows);
         to.resize(stride * usize::from(op.shape.n), 0);
-        for (register, &lanes) in registers.iter().enumerate() {
-            // SAFETY: the caller's.
-            let columns = unsafe { C::permute(lanes, &BY_COLUMN) };
-            match op.c {
-                Accumulator::F16 => {
-                    put_columns::<0, 0xffff>(&columns, accumulator(rows, 2 * register), stride, to);
-                    put_columns::<16, 0xffff>(&columns, accumulator(rows, 2 * register + 1), stride, to);
-                }
-                Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => {
-                    put_columns::<0, { u32::MAX }>(&columns, accumulator(rows, register), stride, to);
+        let side = rows.div_ceil(HALF).min(2);
+        // Of a pair of columns, and of tiles of sixteen rows the lower half.
+        let of_pair = if op.c == Accumulator::F16 { 1 } else { 2 };
+        for (number, registers) in registers.chunks_exact(side * of_pair).enumerate() {
+            let mut columns = [[0; WARP]; 4];
+            for (columns, lanes) in columns.iter_mut().zip(registers) {
+                // SAFETY: the caller's.
+                *columns = unsafe { C::permute(lanes, &BY_COLUMN) };
+            }
+            let first = accumulator(rows, 2 * number * side);
+            for second in 0..2 {
+                let register = if of_pair == 1 { 0 } else { second };
+                let halves = [columns[register], columns[register + of_pair * (side - 1)]];
+                for of_group in 0..GROUP {
+                    let column = column_of(&halves, of_group);
+                    let place = (first.column + second + 2 * of_group) * stride + first.row;
+                    let to: &mut [u32; 2 * HALF] = to[place..].first_chunk_mut().expect("columns are whole");
+                    for (to, word) in to.iter_mut().zip(column) {
+                        *to = match op.c {
+                            Accumulator::F16 => word >> (16 * second) & 0xffff,
+                            Accumulator::F32 | Accumulator::S32 | Accumulator::F64 => word,
+                        };
+                    }
                 }
             }
         }
     }
 }
 
-/// An element of the accumulator's registers: of every other column from `first` on, eight rows.
-#[inline(always)]
-fn put_columns<const DOWN: u32, const MASK: u32>(columns: &Word, first: Corner, stride: usize, to: &mut [u32]) {
-    for (of_group, column) in columns.as_chunks::<8>().0.iter().enumerate() {
-        let to = &mut to[(first.column + 2 * of_group) * stride + first.row..][..8];
-        for (to, word) in to.iter_mut().zip(column) {
-            *to = word >> DOWN & MASK;
-        }
-    }
-}
-
-/// What [`put_columns`] puts, into bits from `UP` on that are zero.
+/// An element of the accumulator's registers: of every other column from `first` on, eight rows, into bits from `UP` on that are zero.
 #[inline(always)]
 fn add_columns<const UP: u32>(words: &mut Word, first: Corner, stride: usize, from: &[u32]) {
     for (of_group, words) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {

@@ -9,6 +9,7 @@ mod rows;
 pub mod shadow;
 mod tile;
 
+pub use self::multiply::on_registers as product;
 use crate::isa::joint::matrix::Op;
 use crate::isa::lanes::WARP;
 use crate::program::Ordering;

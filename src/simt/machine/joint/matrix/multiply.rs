@@ -58,6 +58,20 @@ unsafe fn words<'a>(cx: &Cx<'_>, slots: &[Slot], w: usize) -> arrayvec::ArrayVec
     slots.iter().map(|slot| unsafe { word(cx, *slot, w) }).collect()
 }
 
+/// A plain product ([`Multiply::is_plain`]) on registers of A, B and C, in this order: those of D.
+///
+/// # Panics
+/// If registers are missing.
+pub fn on_registers(op: &Multiply, tensor: Architecture, registers: &[Word], results: &mut [Word]) {
+    let registers: arrayvec::ArrayVec<&Word, { 3 * MOST }> = registers.iter().collect();
+    let (a, rest) = registers.split_at(op.a_registers());
+    let (b, c) = rest.split_at(op.b_registers());
+    WORK.with_borrow_mut(|work| {
+        gather(op, (a, b, c), work);
+        sum(op, tensor, work, results);
+    });
+}
+
 /// # Safety
 /// As for [`execute`].
 unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, work: &mut Work) {
@@ -68,28 +82,22 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
     let first = w * WARP + cx.mask.lanes[w].trailing_zeros() as usize % WARP;
     // SAFETY: the sources are slots of 32 bits of the running window; nothing is written before they are read.
     let (a, b, c) = unsafe { (words(cx, a, w), words(cx, b, w), words(cx, c, w)) };
-    let product = op.product();
-    let level = Level::current();
-    let gather = |registers, to| Gather { op: &op, registers, to };
-    mma::run::<GatherB>(level, gather(&b, &mut work.b));
-    mma::run::<GatherC>(level, gather(&c, &mut work.d));
+    gather(&op, (&a, &b, &c), work);
     let scales = if op.sparse {
+        let product = op.product();
         let of = Metadata::of(op.a, op.container == 4);
         // SAFETY: metadata and selector are slots of 32 bits of the running window.
         let (lanes, selector) = unsafe { (word(cx, rest[0], w), read(cx.regs, rest[1], first) as u32) };
         let rows = fragment::metadata(&op, of, lanes, selector);
-        mma::run::<GatherA>(level, gather(&a, &mut work.elements));
         let size = (product.m, stride(product.m), product.k);
+        std::mem::swap(&mut work.a, &mut work.elements);
         work.a.resize(product.k * stride(product.m), 0);
         work.kept.resize(product.m, 0);
         mma::expand(of, size, &work.elements, &rows, &mut work.a, &mut work.kept);
         &rest[2..]
     } else {
-        mma::run::<GatherA>(level, gather(&a, &mut work.a));
         rest
     };
-    work.scale_a.clear();
-    work.scale_b.clear();
     if let (Some(scaling), [scale_a, byte_a, thread_a, scale_b, byte_b, thread_b]) = (op.scaling, scales) {
         // SAFETY: factors are slots of 32 bits, the others of 16, of the running window.
         unsafe {
@@ -100,9 +108,38 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
             fragment::column_scales(word(cx, *scale_b, w), ids, scaling.factors, &mut work.scale_b);
         }
     }
+    let mut results = [[0; WARP]; MOST];
+    let results = &mut results[..operands.dst.len()];
+    sum(&op, cx.launch().tensor, work, results);
+    for (&dst, result) in operands.dst.iter().zip(results) {
+        // SAFETY: destinations are slots of 32 bits of the running window.
+        unsafe { put(cx, dst, w, result) };
+    }
+}
+
+/// The codes of A, of which a sparse one has half, of B and of C.
+fn gather(op: &Multiply, (a, b, c): (&[&Word], &[&Word], &[&Word]), work: &mut Work) {
+    let level = Level::current();
+    let packed = true;
+    let gather = |registers, to| Gather {
+        op,
+        registers,
+        to,
+        packed,
+    };
+    mma::run::<GatherA>(level, gather(a, &mut work.a));
+    mma::run::<GatherB>(level, gather(b, &mut work.b));
+    mma::run::<GatherC>(level, gather(c, &mut work.d));
+    work.scale_a.clear();
+    work.scale_b.clear();
+}
+
+/// The product of what was gathered, as the registers of D.
+fn sum(op: &Multiply, tensor: Architecture, work: &mut Work, results: &mut [Word]) {
+    let product = op.product();
     // `ptxas` makes `wmma.mma` of mixed accumulators of `f32` for the tensor cores, and of conversions: from Turing on, all
     // sum in `f32`.
-    let mixed = op.kind == Kind::Wmma && op.c != op.d && cx.launch().tensor > Architecture::Volta;
+    let mixed = op.kind == Kind::Wmma && op.c != op.d && tensor > Architecture::Volta;
     match (op.c, op.d) {
         (Accumulator::F16, Accumulator::F32) if mixed => {
             for code in &mut work.d {
@@ -113,7 +150,7 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
                     c: Accumulator::F32,
                     ..product
                 },
-                cx,
+                tensor,
                 work,
             );
         }
@@ -123,37 +160,32 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
                     d: Accumulator::F32,
                     ..product
                 },
-                cx,
+                tensor,
                 work,
             );
             for code in &mut work.d {
                 *code = mma::write(Accumulator::F16, f32::from_bits(*code));
             }
         }
-        _ => multiply(&product, cx, work),
+        _ => multiply(&product, tensor, work),
     }
     if op.saturate && op.d != Accumulator::S32 {
         saturate(op.d, &mut work.d);
     }
-    let mut results = [[0; WARP]; MOST];
-    let results = &mut results[..operands.dst.len()];
-    mma::run::<ScatterD>(level, (&op, &work.d, results));
-    for (&dst, result) in operands.dst.iter().zip(results) {
-        // SAFETY: destinations are slots of 32 bits of the running window.
-        unsafe { put(cx, dst, w, result) };
-    }
+    mma::run::<ScatterD>(Level::current(), (op, &work.d, results));
 }
 
-fn multiply(product: &Product, cx: &Cx<'_>, work: &mut Work) {
+fn multiply(product: &Product, tensor: Architecture, work: &mut Work) {
     let tiles = Tiles {
         a: &work.a,
         b: &work.b,
+        packed: true,
         kept: &work.kept,
         scale_a: &work.scale_a,
         scale_b: &work.scale_b,
         d: &mut work.d,
     };
-    mma::multiply(product, cx.launch().tensor, Unit::Mma, tiles, &mut work.scratch);
+    mma::multiply(product, tensor, Unit::Mma, tiles, &mut work.scratch);
 }
 
 /// `.satfinite` of `wmma.mma` on halves: infinities become the largest numbers, NaN becomes zero (PTX ISA 6.0, wmma.mma).
@@ -204,7 +236,7 @@ unsafe fn quad_pairs(
                 let (holder, element) = fragment::quad_multiplicand(a_rows, at, k);
                 work.a[k * stride + at] = half(a, element, lane(holder));
                 let (holder, element) = fragment::quad_multiplicand(!b_rows, at, k);
-                work.b[at * product.k + k] = half(b, element, lane(holder));
+                work.b[k * product.n + at] = half(b, element, lane(holder));
             }
         }
         for at in 0..8 {
@@ -216,7 +248,7 @@ unsafe fn quad_pairs(
                 };
             }
         }
-        multiply(&product, cx, work);
+        multiply(&product, cx.launch().tensor, work);
         for at in 0..8 {
             for element in 0..8 {
                 let (row, column) = fragment::quad_accumulator(op.d, element, at);

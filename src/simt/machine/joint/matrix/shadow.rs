@@ -338,7 +338,12 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'
     let (c, rest) = rest.split_at(op.registers(op.c));
     let (mut a_codes, mut b_codes, mut codes) = (Vec::new(), Vec::new(), Vec::new());
     let level = Level::current();
-    let gather = |registers, to| Gather { op: &op, registers, to };
+    let gather = |registers, to| Gather {
+        op: &op,
+        registers,
+        to,
+        packed: false,
+    };
     mma::run::<GatherA>(level, gather(a, &mut a_codes));
     mma::run::<GatherB>(level, gather(b, &mut b_codes));
     mma::run::<GatherC>(level, gather(c, &mut codes));
@@ -351,11 +356,10 @@ unsafe fn fragments(op: Multiply, shadow: &ShadowOp<Slot>, span: Span, cx: &Cx<'
         rows: (0..m)
             .map(|row| a_codes.iter().skip(row).step_by(stride).any(|code| *code != 0))
             .collect(),
-        columns: b_codes
-            .chunks_exact(b_codes.len() / n)
+        columns: (0..n)
             .map(|column| {
                 (0..)
-                    .zip(column)
+                    .zip(b_codes.iter().skip(column).step_by(n))
                     .fold(0, |all, (k, code)| all | u128::from(*code != 0) << k)
             })
             .collect(),

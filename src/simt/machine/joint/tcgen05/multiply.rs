@@ -377,13 +377,15 @@ impl Multiplication {
         let turn = if self.of.negate_b { sign(self.of.b) } else { 0 };
         let (columns, count) = self.columns();
         for (i, part) in job.parts().iter().enumerate() {
-            let put = |column, at, code| room.b[(i * count + column) * k + at] = code ^ turn;
+            let put = |column, at, code| room.b[at * n + i * count + column] = code ^ turn;
             let read = |address| Ok::<_, std::convert::Infallible>(part.unit(address));
             let Ok(()) = descriptor::gather(&self.b, self.second_form(), columns.clone(), k, read, put);
         }
         for column in 0..n {
             if self.skips(column) {
-                room.b[column * k..][..k].fill(0);
+                for row in room.b.chunks_exact_mut(n) {
+                    row[column] = 0;
+                }
             }
         }
         for (i, part) in job.parts().iter().enumerate() {
@@ -437,6 +439,7 @@ impl Multiplication {
         let tiles = Tiles {
             a,
             b,
+            packed: false,
             kept,
             scale_a: &scale_a,
             scale_b: &scale_b,
