@@ -264,20 +264,26 @@ fn run_of(layout: Layout, codes: &[u32], place: usize) -> [[u32; RUN]; 2] {
                 pairs[1][lane] = word >> 16;
             }
         }
-        Layout::Apart(by) => {
-            for lane in (0..RUN).step_by(4) {
-                let place = place + lane;
-                let first = place / by * 2 * by + place % by;
-                // Beyond the last there is nothing.
-                let (Some(a), Some(b)) = (codes.get(first..first + 4), codes.get(first + by..first + by + 4)) else {
-                    break;
-                };
-                pairs[0][lane..lane + 4].copy_from_slice(a);
-                pairs[1][lane..lane + 4].copy_from_slice(b);
-            }
-        }
+        Layout::Apart(by) if by.is_multiple_of(RUN) => take::<RUN>(codes, by, place, &mut pairs),
+        Layout::Apart(by) if by.is_multiple_of(8) => take::<8>(codes, by, place, &mut pairs),
+        Layout::Apart(by) => take::<4>(codes, by, place, &mut pairs),
     }
     pairs
+}
+
+/// The same, so many places at a time, which all have their codes in one row of `by`.
+#[inline(always)]
+fn take<const EACH: usize>(codes: &[u32], by: usize, place: usize, pairs: &mut [[u32; RUN]; 2]) {
+    for lane in (0..RUN).step_by(EACH) {
+        let place = place + lane;
+        let first = place / by * 2 * by + place % by;
+        // Beyond the last there is nothing.
+        let Some(codes) = codes.get(first..first + by + EACH) else {
+            break;
+        };
+        pairs[0][lane..lane + EACH].copy_from_slice(&codes[..EACH]);
+        pairs[1][lane..lane + EACH].copy_from_slice(&codes[by..]);
+    }
 }
 
 /// A code's value, or significand, its exponent, and whether it is infinity or NaN.
@@ -311,6 +317,8 @@ fn element<const APART: bool>(format: Format, code: u32) -> (f32, i32, bool) {
 #[inline(always)]
 fn floats<const APART: bool>((format, layout): (Format, Layout), codes: &[u32], to: &mut Operand) {
     let mut special = 0;
+    // Of others nobody asks.
+    let is_wide = format.bias == 127;
     let (mut least, mut most) = ([i32::MAX; RUN], [NONE; RUN]);
     for at in (0..to.exponents.len()).step_by(RUN) {
         let mut exponents = [[0; RUN]; 2];
@@ -322,8 +330,10 @@ fn floats<const APART: bool>((format, layout): (Format, Layout), codes: &[u32], 
                 values[lane] = value;
                 exponents[second][lane] = exponent;
                 special |= u32::from(is_special);
-                least[lane] = least[lane].min(if exponent == NONE { i32::MAX } else { exponent });
-                most[lane] = most[lane].max(exponent);
+                if is_wide {
+                    least[lane] = least[lane].min(if exponent == NONE { i32::MAX } else { exponent });
+                    most[lane] = most[lane].max(exponent);
+                }
             }
         }
         let pairs = &mut to.exponents[at..][..RUN];

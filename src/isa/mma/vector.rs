@@ -264,11 +264,12 @@ unsafe fn quick([sum]: Self::Ints, [c]: Self::Floats, [exponents]: Self::Ints, f
         let total = _mm512_add_epi32(sum, _mm512_cvttps_epi32(_mm512_scalef_ps(c, powers)));
         let cut = _mm512_cvt_roundepi32_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(total);
         let result = _mm512_scalef_ps(cut, _mm512_sub_ps(_mm512_setzero_ps(), powers));
-        // A sum to which a term of less than 2^27 may be added, and exponents with which the result is neither infinite nor subnormal;
-        // infinities and NaN of `c` have a larger one.
+        // A sum to which a term of less than 2^27 may be added, and exponents with which the result is neither infinite nor subnormal, or
+        // nothing to convert; infinities and NaN of `c` have a larger one.
         let large = _mm512_cmpge_epu32_mask(_mm512_abs_epi32(sum), _mm512_set1_epi32(0x7800_0000));
         let low = _mm512_add_epi32(exponents, _mm512_set1_epi32(95));
-        let far = _mm512_cmpgt_epu32_mask(low, _mm512_set1_epi32(190));
+        let some = _mm512_test_epi32_mask(total, total);
+        let far = _mm512_mask_cmpgt_epu32_mask(some, low, _mm512_set1_epi32(190));
         ([result], large | far)
     }
 }
