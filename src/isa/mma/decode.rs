@@ -164,7 +164,6 @@ impl<const HALVES: bool> Kernel for Pairs<HALVES> {
         let both = |half: i32| half << 16 | half & 0xffff;
         let (bias, largest) = if HALVES { (15, 0x1f) } else { (127, 0xff) };
         let places = codes.len();
-        let mut extremes = [[0; RUN]; 2];
         // SAFETY: the caller's.
         unsafe {
             let (none, one) = (C::int(both(NONE)), C::int(both(1)));
@@ -208,23 +207,27 @@ impl<const HALVES: bool> Kernel for Pairs<HALVES> {
                 let to = to.exponents[at..].first_chunk_mut().expect("runs are whole");
                 C::store(exponents, to);
             }
-            let mut lanes = [0; RUN];
-            C::store(special, &mut lanes);
-            to.special = halves_of(&lanes).any(|field| field == largest);
-            C::store(least, &mut extremes[0]);
-            C::store(most, &mut extremes[1]);
-        }
-        if !HALVES {
-            to.least = halves_of(&extremes[0]).min().unwrap_or_default();
-            to.most = halves_of(&extremes[1]).max().unwrap_or_default();
+            let (mut fields, mut lows, mut highs) = ([0; RUN], [0; RUN], [0; RUN]);
+            C::store(special, &mut fields);
+            C::store(least, &mut lows);
+            C::store(most, &mut highs);
+            to.special = of_halves(&fields, i16::max) == largest;
+            if !HALVES {
+                to.least = of_halves(&lows, i16::min);
+                to.most = of_halves(&highs, i16::max);
+            }
         }
     }
 }
 
-fn halves_of(words: &[u32; RUN]) -> impl Iterator<Item = i32> {
-    words
-        .iter()
-        .flat_map(|word| [i32::from(*word as i16), i32::from((word >> 16) as i16)])
+/// The least or the largest of the halves of words, as signed numbers.
+#[inline(always)]
+fn of_halves(words: &[u32; RUN], choose: fn(i16, i16) -> i16) -> i32 {
+    let mut chosen = words[0] as i16;
+    for word in words {
+        chosen = choose(choose(chosen, *word as i16), (word >> 16) as i16);
+    }
+    chosen.into()
 }
 
 struct Floats<const APART: bool>;

@@ -63,8 +63,10 @@ unsafe fn words<'a>(cx: &Cx<'_>, slots: &[Slot], w: usize) -> arrayvec::ArrayVec
 /// # Panics
 /// If registers are missing.
 pub fn on_registers(op: &Multiply, tensor: Architecture, registers: &[Word], results: &mut [Word]) {
-    let registers: arrayvec::ArrayVec<&Word, { 3 * MOST }> = registers.iter().collect();
-    let (a, rest) = registers.split_at(op.a_registers());
+    const NONE: Word = [0; WARP];
+    assert!(registers.len() <= 3 * MOST, "no operand has more");
+    let all: [&Word; 3 * MOST] = std::array::from_fn(|at| registers.get(at).unwrap_or(&NONE));
+    let (a, rest) = all[..registers.len()].split_at(op.a_registers());
     let (b, c) = rest.split_at(op.b_registers());
     WORK.with_borrow_mut(|work| {
         gather(op, (a, b, c), work);
