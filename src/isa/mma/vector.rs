@@ -60,8 +60,8 @@ pub trait Vector: Cpu {
     unsafe fn store_doubles(a: Self::Doubles, lanes: &mut [f64; 16]);
     /// [`Vector::quick`] is there.
     const QUICK: bool = false;
-    /// What `plus`, `close` and `to_f32` make of one sum by way of `i32` and `f32`, for exponents of which `powers` is `fraction` less; a
-    /// bit for each lane for which that is not certain.
+    /// What `plus`, `close` and `to_f32` make of a sum in units of 2^(exponent - fraction), by way of `i32` and `f32`, and a bit for each
+    /// lane for which that is not certain.
     #[inline(always)]
     unsafe fn quick(_sum: Self::Ints, c: Self::Floats, _exponents: Self::Ints, _fraction: i32) -> (Self::Floats, u16) {
         (c, u16::MAX)

@@ -59,18 +59,16 @@ pub struct Gather<'a> {
     pub packed: bool,
 }
 
-/// The codes of A, column by column, from its registers.
-pub struct GatherA;
-
-impl Kernel for GatherA {
-    type Arguments<'a> = Gather<'a>;
+impl Gather<'_> {
+    /// Codes of so many along k, whose registers are those of `rows` lines: from one along k to the next `stride`.
+    ///
+    /// # Safety
+    /// The caller is compiled with the features of `C`.
     #[inline(always)]
-    unsafe fn run<C: Vector>(work: Gather<'_>) {
-        let codes = codes(work.op, work.op.a);
-        let depth = depth(work.op);
-        let each = if work.packed { work.op.product().packs() } else { 1 };
-        let (rows, stride) = (usize::from(work.op.shape.m), stride(work.op.shape.m.into()));
-        let of = (work.registers, work.to);
+    unsafe fn run<C: Vector>(self, element: Element, (rows, stride, depth): (usize, usize, usize)) {
+        let codes = codes(self.op, element);
+        let each = if self.packed { self.op.product().packs() } else { 1 };
+        let of = (self.registers, self.to);
         // SAFETY: the caller's.
         unsafe {
             match codes.each {
@@ -86,6 +84,20 @@ impl Kernel for GatherA {
     }
 }
 
+/// The codes of A, column by column, from its registers.
+pub struct GatherA;
+
+impl Kernel for GatherA {
+    type Arguments<'a> = Gather<'a>;
+    #[inline(always)]
+    unsafe fn run<C: Vector>(work: Gather<'_>) {
+        let rows = usize::from(work.op.shape.m);
+        let (element, shape) = (work.op.a, (rows, stride(rows), depth(work.op)));
+        // SAFETY: the caller's.
+        unsafe { work.run::<C>(element, shape) }
+    }
+}
+
 /// The codes of B, row by row, from its registers.
 pub struct GatherB;
 
@@ -93,26 +105,13 @@ impl Kernel for GatherB {
     type Arguments<'a> = Gather<'a>;
     #[inline(always)]
     unsafe fn run<C: Vector>(work: Gather<'_>) {
-        let codes = codes(work.op, work.op.b);
         let depth = match work.op.b {
             Element::B1 => usize::from(work.op.shape.k) / 32,
             _ => work.op.shape.k.into(),
         };
-        let each = if work.packed { work.op.product().packs() } else { 1 };
-        let (rows, stride) = (HALF, usize::from(work.op.shape.n));
-        let of = (work.registers, work.to);
+        let (element, shape) = (work.op.b, (HALF, work.op.shape.n.into(), depth));
         // SAFETY: the caller's.
-        unsafe {
-            match codes.each {
-                in_word if each == in_word && each > 1 => {
-                    gather::<C, 1, true>(of, codes, (rows, stride, depth / each));
-                }
-                1 => gather::<C, 1, false>(of, codes, (rows, stride, depth)),
-                2 => gather::<C, 2, false>(of, codes, (rows, stride, depth)),
-                4 => gather::<C, 4, false>(of, codes, (rows, stride, depth)),
-                _ => gather::<C, 8, false>(of, codes, (rows, stride, depth)),
-            }
-        }
+        unsafe { work.run::<C>(element, shape) }
     }
 }
 

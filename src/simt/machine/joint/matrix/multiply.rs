@@ -122,12 +122,11 @@ unsafe fn fragments(op: Multiply, operands: &Operands, cx: &Cx<'_>, w: usize, wo
 /// The codes of A, of which a sparse one has half, of B and of C.
 fn gather(op: &Multiply, (a, b, c): (&[&Word], &[&Word], &[&Word]), work: &mut Work) {
     let level = Level::current();
-    let packed = true;
     let gather = |registers, to| Gather {
         op,
         registers,
         to,
-        packed,
+        packed: true,
     };
     mma::run::<GatherA>(level, gather(a, &mut work.a));
     mma::run::<GatherB>(level, gather(b, &mut work.b));
