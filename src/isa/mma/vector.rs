@@ -85,8 +85,8 @@ macro_rules! each {
             // SAFETY: the caller has the features.
             unsafe {
                 let mut results = [$with$(::<$by>)?($($of[0]),+); $count];
-                for i in 1..$count {
-                    results[i] = $with$(::<$by>)?($($of[i]),+);
+                for (i, result) in results.iter_mut().enumerate().skip(1) {
+                    *result = $with$(::<$by>)?($($of[i]),+);
                 }
                 results
             }

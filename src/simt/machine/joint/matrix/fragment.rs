@@ -6,7 +6,7 @@ pub use crate::isa::joint::fragment::{Corner, GROUP, corner, first_corner, steps
 use crate::isa::joint::fragment::{accumulator, multiplicand};
 use crate::isa::joint::matrix::Multiply;
 use crate::isa::lanes::WARP;
-use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Product, Vector, stride};
+use crate::isa::mma::{Accumulator, Element, Kernel, Metadata, Vector, stride};
 
 /// Codes of elements in a register, as `Multiply::container` bits hold them.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ pub struct Gather<'a> {
     pub op: &'a Multiply,
     pub registers: &'a [&'a Word],
     pub to: &'a mut Vec<u32>,
-    /// Words stay as they are where a product takes them so ([`Product::packs`]).
+    /// Words stay as they are where a product takes them so ([`crate::isa::mma::Product::packs`]).
     pub packed: bool,
 }
 
