@@ -51,12 +51,7 @@ impl Emit<'_> {
         let Place::Lanes(spread) = &located.place else {
             unreachable!("each lane was asked for");
         };
-        let [slow, fast, done] = ["slow", "fast", "done"].map(|what| self.text.name(what));
-        self.rarely(&located.bad, &slow, &fast);
-        self.text.label(&slow);
-        self.step(op, pc, located.site);
-        self.jump(&done);
-        self.text.label(&fast);
+        let done = self.slowly((&located.bad, located.site), op, pc);
         let pointers = self.pointers(spread);
         let matrices: Vec<String> = (0..u32::from(rows.count))
             .map(|matrix| self.load_matrix_rows(&pointers, matrix * ROWS))
@@ -71,15 +66,27 @@ impl Emit<'_> {
         true
     }
 
+    /// The interpreter carries out an operation where this bit says so, and here is the other way; where both go on.
+    pub(super) fn slowly(&mut self, (bad, site): (&str, Option<usize>), op: &Op, pc: Pc) -> String {
+        let [slow, fast, done] = ["slow", "fast", "done"].map(|what| self.text.name(what));
+        self.rarely(bad, &slow, &fast);
+        self.text.label(&slow);
+        self.step(op, pc, site);
+        self.jump(&done);
+        self.text.label(&fast);
+        done
+    }
+
     /// A product of what lanes have in registers: those lie side by side for the function that multiplies.
     fn product(&mut self, joint: &JointOp, multiply: Multiply) -> bool {
         const BYTES: usize = 4 * LANES as usize;
         let (sources, results) = (joint.src.len(), joint.dst.len());
-        let fits = (sources + results) * BYTES <= SCRATCH;
+        // The function counts on as many registers as the product has, side by side.
+        let is_whole = sources == multiply.elements() && results == multiply.registers(multiply.d);
+        let fits = is_whole && (sources + results) * BYTES <= SCRATCH;
         if !multiply.is_plain() || self.mask.is_some() || !fits {
             return false;
         }
-        debug_assert_eq!(sources, multiply.elements(), "a plain product has nothing but elements");
         for (number, &reg) in joint.src.iter().enumerate() {
             let values = self.lanes_of(reg, false);
             self.store_lanes("%scratch", number * BYTES, Width::B32, &values);

@@ -101,7 +101,7 @@ fn share(tile: Tile, registers: &[usize]) -> Option<Share> {
     if !is_even || !fits || bits < 16 {
         return None;
     }
-    let place_of = |at: &(usize, u64)| sorted.binary_search(at).unwrap_or_default();
+    let place_of = |at: &(usize, u64)| sorted.binary_search(at).expect("all are among them");
     let places = all.chunks_exact(LANES as usize * parts);
     Some(Share {
         registers: registers.to_vec(),
@@ -133,7 +133,7 @@ impl Emit<'_> {
         let Some(found) = self.find_tile(tile, joint) else {
             return false;
         };
-        let done = self.slowly(&found, op, pc);
+        let done = self.slowly((&found.bad, found.site), op, pc);
         for share in shares {
             let vectors: Vec<String> = (share.lines.iter())
                 .map(|&(line, along)| {
@@ -172,7 +172,7 @@ impl Emit<'_> {
         let Some(found) = self.find_tile(tile, joint) else {
             return false;
         };
-        let done = self.slowly(&found, op, pc);
+        let done = self.slowly((&found.bad, found.site), op, pc);
         for share in shares {
             let mut vectors = Vec::new();
             let mut length = 0;
@@ -206,17 +206,6 @@ impl Emit<'_> {
         self.jump(&done);
         self.text.label(&done);
         true
-    }
-
-    /// The interpreter's, where it is; where to go from either way.
-    fn slowly(&mut self, found: &Found, op: &Op, pc: Pc) -> String {
-        let [slow, fast, done] = ["slow", "fast", "done"].map(|what| self.text.name(what));
-        self.rarely(&found.bad, &slow, &fast);
-        self.text.label(&slow);
-        self.step(op, pc, found.site);
-        self.jump(&done);
-        self.text.label(&fast);
-        done
     }
 
     /// What the first lane has in a register, as a number of 64 bits.
