@@ -1298,6 +1298,38 @@ def _(w):
     w.expect("r", "b32", [tf32(x) for x in a])
 
 
+# Bits of threads' numbers.
+
+
+@case("operand/bits_of_multiples")
+def _(w):
+    def row(t):
+        return [
+            (t << 2) & 0xFFFFFF00,
+            t & 0x3FFFFFC0 | t & 63,
+            t & 48,
+            (t << 3) & 0xF0,
+            (t << 4) >> 2,
+            (t << 2) >> 4,
+            u(32, (t << 2) - 256) >> 7,
+            u(32, s(32, (t << 2) - 256) >> 6),
+            (t + 16) & 0xFFFFFFE0,
+            (t << 1) & 0x3E | (t << 6) & 0xFFFFF000,
+        ]
+
+    w.expect("r", "u32", [x for t in range(160) for x in row(t)])
+
+
+@case("operand/bits_after_a_rare_way")
+def _(w):
+    def row(t):
+        for k in range(4):
+            x = (t << k) + (0 if k == 2 else 5)
+            yield from (x >> 5 + k, x & (31 << k), u(32, x & (-32 << k)))
+
+    w.expect("r", "u32", [x for t in range(64) for x in row(t)])
+
+
 # Files.
 
 

@@ -319,6 +319,10 @@ impl Writer {
                     self.call(to, &depth)
                 }
                 39 if self.function && scope.depth > 0 => self.early_return(),
+                45..=46 => {
+                    nodes.extend(self.thread_bits(scope));
+                    continue;
+                }
                 _ => self.draw.compute(),
             });
         }
@@ -503,6 +507,78 @@ impl Writer {
             once: false,
             body,
         }
+    }
+
+    /// Bits of a thread's number, of a multiple of it, and of what it was added to on a way that few blocks go.
+    fn thread_bits(&mut self, scope: &Scope) -> Vec<Node> {
+        let random = &mut self.draw.random;
+        let mut lines = vec![format!(
+            "mov.u32 %t8, {};",
+            random.pick(&["%tid.x", "%tid.x", "%laneid"])
+        )];
+        if random.chance(60) {
+            lines.push(format!("shl.b32 %t8, %t8, {};", random.below(5)));
+        }
+        if random.chance(30) {
+            let more = random.pick(&[1, 16, 32, 64, 128, 0xffff_ffe0_u32]);
+            lines.push(format!("add.u32 %t8, %t8, {more};"));
+        }
+        let mut nodes = vec![Node::Unit { lines, guard: None }];
+        if random.chance(40) {
+            let more: u32 = random.pick(&[1, 3, 8, 32]);
+            let (not, block) = (random.pick(&["", "!"]), random.below(2));
+            nodes.push(Node::If {
+                id: self.id(),
+                before: vec![
+                    "mov.u32 %t9, %ctaid.x;".into(),
+                    format!("setp.eq.u32 %q1, %t9, {block};"),
+                ],
+                condition: format!("{not}%q1"),
+                mask: None,
+                then: vec![unit(format!("add.u32 %t8, %t8, {more};"))],
+                other: Vec::new(),
+            });
+            if scope.uniform {
+                nodes.push(unit("bar.sync 0;"));
+            }
+        }
+        let random = &mut self.draw.random;
+        const MASKS: [u32; 16] = [
+            7,
+            15,
+            31,
+            63,
+            127,
+            12,
+            48,
+            96,
+            0x70,
+            0x3fff_ffc0,
+            0xffff_fff8,
+            0xffff_fff0,
+            0xffff_ffe0,
+            0xffff_ffc0,
+            0xffff_ff80,
+            0xffff_ff00,
+        ];
+        let mask = random.pick(&MASKS);
+        let mut lines = match random.below(4) {
+            0 => vec![format!("shr.u32 %t9, %t8, {};", random.below(10))],
+            1 => vec![format!("shr.s32 %t9, %t8, {};", random.below(10))],
+            2 => vec![format!("and.b32 %t9, %t8, {mask};")],
+            _ => vec![
+                format!("and.b32 %t9, %t8, {mask};"),
+                format!("and.b32 %t10, %t8, {};", !mask & random.pick(&MASKS)),
+                "or.b32 %t9, %t9, %t10;".into(),
+            ],
+        };
+        let word = self.draw.word();
+        lines.push(match self.draw.random.chance(50) {
+            true => format!("mov.b32 {word}, %t9;"),
+            false => format!("mad.lo.u32 {word}, %t9, 3, {};", self.draw.source()),
+        });
+        nodes.push(Node::Unit { lines, guard: None });
+        nodes
     }
 
     /// A loop that stores nothing, in which each lane goes through a row of its own, and perhaps leaves it early.

@@ -1,7 +1,7 @@
 //! How a register's value is kept: one number for the warp, one a few parts, or one a lane.
 
 use crate::isa::lanes::Width;
-use crate::isa::{Compute, logic};
+use crate::isa::{Bitwise, Compute};
 use crate::program::facts::Shape;
 use crate::program::{Body, Initial, Inst, Linear, Op, Ordering, Reg, Register, ShuffleMode, Space, Special, Value};
 
@@ -114,6 +114,21 @@ impl Kind {
                 align: to.min(63) as u8,
             },
             other => other,
+        }
+    }
+
+    /// A multiple of no more than what else may come to be in the register: whether that is news.
+    pub(super) fn limit(&mut self, other: Kind) -> bool {
+        let most = match other {
+            Kind::Line { align, .. } => align,
+            Kind::Unknown | Kind::Vector | Kind::Window => 0,
+        };
+        match self {
+            Kind::Line { align, .. } if *align > most => {
+                *align = most;
+                true
+            }
+            Kind::Line { .. } | Kind::Unknown | Kind::Vector | Kind::Window => false,
         }
     }
 
@@ -295,8 +310,9 @@ pub(super) fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, 
     }
 }
 
-/// The low or the high bits of a number that grows by one, from where those begin: `%tid.x % 16`, `%tid.x / 32`, the multiple of 16
-/// before `%tid.x`. They are one line where it does not leave them within the warp, and one a part where it does not within the parts.
+/// Bits of a number that grows by a power of two, where it begins at such a multiple that the lanes' numbers stand in bits of their own: `%tid.x % 16`,
+/// `%tid.x / 32`, the multiple of 256 before `%tid.x * 4`. They are one line where all of these bits are taken or none, and one a
+/// part where that holds of the bits that count within parts.
 fn masked(
     body: &Body,
     op: Compute,
@@ -305,54 +321,73 @@ fn masked(
     lanes: u32,
 ) -> Option<Kind> {
     let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
-    let Compute::Logic(op) = op else { return None };
-    let (line, bits, low) = if let logic::Op::And { .. } = op {
-        let (line, mask) = match (constant(0), constant(1)) {
-            (_, Some(mask)) => (0, mask),
-            (Some(mask), _) => (1, mask),
-            (None, None) => return None,
-        };
-        let all = match src[line].width {
-            Width::B32 => u64::from(u32::MAX),
-            _ => u64::MAX,
-        };
-        match (mask.trailing_ones(), mask.trailing_zeros()) {
-            (bits @ 1.., _) if mask == u64::MAX >> (64 - bits) => (line, bits, true),
-            (_, bits @ 1..64) if mask == all >> bits << bits => (line, bits, false),
-            _ => return None,
-        }
-    } else if let logic::Op::Shr { .. } = op {
-        (0, u32::try_from(constant(1)?).ok()?, false)
-    } else {
-        return None;
+    let (line, by) = match (op.bitwise()?, constant(0), constant(1)) {
+        (Bitwise::And, _, Some(mask)) => (0, Taken::Masked(mask)),
+        (Bitwise::And, Some(mask), None) => (1, Taken::Masked(mask)),
+        (Bitwise::ShiftRight { .. }, _, Some(by)) => (0, Taken::From(u32::try_from(by).ok()?)),
+        (Bitwise::And | Bitwise::ShiftRight { .. }, _, None) | (Bitwise::Or, ..) => return None,
     };
-    if steps[line] != 1 || steps.iter().sum::<u64>() != 1 || bits >= 31 {
+    let (step, align, parts) = (steps[line], aligns[line], parts[line]);
+    let width = if src[line].width == Width::B32 { 32 } else { 64 };
+    let first = step.trailing_zeros();
+    // What lanes have of their own stands in these bits, from the first one on, and below the sign.
+    let (of_part, of_warp) = (first + lanes.trailing_zeros(), first + LANE_BITS);
+    if !step.is_power_of_two() || steps.iter().sum::<u64>() != step || of_warp >= width || align < of_part {
         return None;
     }
-    let step = u64::from(low);
-    let within = |bits: u32| aligns[line] >= bits;
-    if parts[line] == Parts::One && bits >= 5 && within(5) {
-        Some(Kind::line(step, Parts::One).aligned(if low { aligns[line] } else { 0 }))
-    } else if bits >= lanes.trailing_zeros() && within(lanes.trailing_zeros()) {
-        // Where the warp begins at a multiple of its lanes, all of these bits are those of the lane's number.
-        let far = |part: usize| {
-            let lane = part as u64 * u64::from(lanes);
-            let (upper, lower) = (lane >> bits, lane & !(u64::MAX << bits));
-            let known = parts[line] == Parts::One && within(5);
-            known.then_some(match (low, op) {
-                (true, _) => lower,
-                (false, logic::Op::Shr { .. }) => upper,
-                (false, _) => upper << bits,
-            })
-        };
-        let parts = Parts::of(src[line].width, step, (lanes, 1), far);
-        Some(Kind::line(step, parts).aligned(if low {
-            aligns[line].min(lanes.trailing_zeros())
-        } else {
-            0
-        }))
-    } else {
-        None
+    // How far a lane's number is from that of the first one.
+    let far = |lane: u64| by.of(lane << first);
+    let grows = |bits: u32| {
+        let next = far(1);
+        (0..1 << (bits - first))
+            .all(|lane| far(lane) == lane * next)
+            .then_some(next)
+    };
+    let aligned = |to: u32| match by {
+        Taken::Masked(mask) => to.max(mask.trailing_zeros()),
+        Taken::From(by) => to.saturating_sub(by),
+    };
+    let whole = parts == Parts::One && align >= of_warp;
+    if whole && let Some(step) = grows(of_warp) {
+        return Some(Kind::line(step, Parts::One).aligned(aligned(align)));
+    }
+    let step = grows(of_part)?;
+    let parts = Parts::of(src[line].width, step, (lanes, 1), |part| {
+        whole.then(|| far(part as u64 * u64::from(lanes)))
+    });
+    Some(Kind::line(step, parts).aligned(aligned(of_part)))
+}
+
+/// Whether two numbers that are joined have no bit in common, so that they are added: one is less than what the other is a multiple of.
+fn is_sum(body: &Body, op: Compute, src: &[Reg], (steps, aligns): ([u64; 4], [u32; 4])) -> bool {
+    let joins = op.bitwise() == Some(Bitwise::Or);
+    joins
+        && [(0, 1), (1, 0)].into_iter().any(|(large, small): (usize, usize)| {
+            let multiple = aligns[large].min(steps[large].trailing_zeros());
+            let facts = body.facts.get(src[small].number as usize);
+            let most = facts.and_then(|facts| facts.range).map(|(_, most)| most);
+            most.is_some_and(|most| most.checked_shr(multiple).unwrap_or(0) == 0)
+        })
+}
+
+/// Bits of a lane's number.
+const LANE_BITS: u32 = 5;
+
+/// Bits that an operation leaves of a number.
+#[derive(Clone, Copy)]
+enum Taken {
+    /// Those of a mask, where they are.
+    Masked(u64),
+    /// Those from one on, which comes first then.
+    From(u32),
+}
+
+impl Taken {
+    fn of(self, number: u64) -> u64 {
+        match self {
+            Taken::Masked(mask) => number & mask,
+            Taken::From(by) => number.checked_shr(by).unwrap_or(0),
+        }
     }
 }
 
@@ -405,18 +440,23 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
             {
                 return kind;
             }
-            let align = match op.linear() {
-                Some(Linear::Copy | Linear::Narrow | Linear::Widen { .. }) => aligns[0],
-                Some(Linear::Add | Linear::Sub) => aligns[0].min(aligns[1]),
-                Some(Linear::Mul | Linear::MulWide { .. }) => aligns[0] + aligns[1],
-                Some(Linear::Mad | Linear::MadWide { .. }) => (aligns[0] + aligns[1]).min(aligns[2]),
-                Some(Linear::Shl) => {
+            let align = match (op.linear(), op.bitwise()) {
+                (Some(Linear::Copy | Linear::Narrow | Linear::Widen { .. }), _) => aligns[0],
+                (Some(Linear::Add | Linear::Sub), _) | (None, Some(Bitwise::Or)) => aligns[0].min(aligns[1]),
+                (Some(Linear::Mul | Linear::MulWide { .. }), _) => aligns[0] + aligns[1],
+                (Some(Linear::Mad | Linear::MadWide { .. }), _) => (aligns[0] + aligns[1]).min(aligns[2]),
+                (Some(Linear::Shl), _) => {
                     let by = body.constant(src[1].number).filter(|&by| by < 64);
                     by.map_or(0, |by| aligns[0] + by as u32)
                 }
-                Some(Linear::Compare { .. }) | None => 0,
+                (None, Some(Bitwise::And)) => aligns[0].max(aligns[1]),
+                (Some(Linear::Compare { .. }), _) | (None, Some(Bitwise::ShiftRight { .. }) | None) => 0,
             };
-            let linear = op.linear().filter(|_| dst.len() == 1);
+            let linear = match is_sum(body, *op, src, (steps, aligns)) {
+                true => Some(Linear::Add),
+                false => op.linear(),
+            };
+            let linear = linear.filter(|_| dst.len() == 1);
             let constant = |at: usize| body.constant(src[at].number).map(|bits| bits as u64);
             // What parts begin with grows from one to the next as a line does, if numbers that are widened are looked at.
             let parts_of = |width: Width, step: u64| {

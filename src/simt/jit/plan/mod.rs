@@ -428,6 +428,18 @@ impl Plan {
                     inst(&mut self.kinds, one);
                 }
             }
+            // Lines are proved when lanes come back from where no code is made, but not of what they are multiples.
+            for (block, _) in body.blocks.iter().zip(warm).filter(|(_, warm)| !**warm) {
+                for one in &block.insts {
+                    let given = given(body, &self.kinds, one, lanes);
+                    one.op.regs(|reg, role| {
+                        let kind = &mut self.kinds[reg.number as usize];
+                        if role == Role::Def && given != Kind::Unknown {
+                            changed |= kind.limit(given);
+                        }
+                    });
+                }
+            }
             if !changed {
                 break;
             }
