@@ -1322,12 +1322,12 @@ def _(w):
 
 @case("operand/bits_after_a_rare_way")
 def _(w):
-    def row(t):
-        for k in range(4):
-            x = (t << k) + (0 if k == 2 else 5)
-            yield from (x >> 5 + k, x & (31 << k), u(32, x & (-32 << k)))
+    def of(t, way):
+        k = way % 4
+        x = (t << k) + 5
+        return (x >> 5 + k) + 4 * (x & (31 << k)) + 4096 * (x >> 5 + k << 5 + k)
 
-    w.expect("r", "u32", [x for t in range(64) for x in row(t)])
+    w.expect("r", "u32", [of(t, way) for way in range(32) for t in range(32)])
 
 
 # Files.
