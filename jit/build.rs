@@ -20,9 +20,11 @@ fn main() {
     println!("cargo:rustc-env=MARGAY_LLVM_VERSION={}", version.trim());
 
     let link = |argument: &str| println!("cargo:rustc-cdylib-link-arg={argument}");
-    for file in ask(&["--libfiles"]).split_whitespace() {
+    let archives = ask(&["--libfiles"]);
+    for file in archives.split_whitespace() {
         link(file);
     }
+    println!("cargo:rustc-env=MARGAY_LLVM_FORWARDS={}", forwards(&archives));
     // LLVM is in C++, and calls zlib and zstd where it can. Archives where there are any: what is not in the file may be missing,
     // or of another version, on the machine that runs it. The rest of what LLVM might ask for (XML, a solver) is in parts that
     // are not linked.
@@ -49,6 +51,20 @@ fn main() {
     link("-Wl,--wrap=__cxa_atexit");
     // LLVM gives up by abort, where it does not ask the handler of fatal errors first; see src/fatal.rs.
     link("-Wl,--wrap=abort");
+}
+
+/// The option by which instructions are put in order from the first one on: its name has changed since LLVM 19, and LLVM ends a process that
+/// gives it one that it does not know.
+fn forwards(archives: &str) -> &'static str {
+    const NEW: &str = "misched-prera-direction";
+    let schedules = archives
+        .split_whitespace()
+        .find(|file| file.ends_with("libLLVMCodeGen.a"));
+    let code = schedules.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
+    match code.windows(NEW.len()).any(|word| word == NEW.as_bytes()) {
+        true => "-misched-prera-direction=topdown",
+        false => "-misched-topdown",
+    }
 }
 
 /// Where the C compiler has a library as an archive.

@@ -11,14 +11,23 @@ use crate::{choices, fatal, llvm};
 const TRIPLE: &CStr = c"x86_64-unknown-linux-gnu";
 
 /// A program's name, and options that `llc` would take.
-const OPTIONS: [&CStr; 3] = [
+const OPTIONS: [&CStr; 4] = [
     c"margay-jit",
     // How far the register allocator looks for places to split one range, 10000 by default. Where there are thousands of blocks that
     // is half of all the time, and makes the code longer; kernels of up to some hundred instructions come out the same with 2000.
     c"-grow-region-complexity-budget=2000",
     // A pass that looks for masks which are computed with as numbers, and finds next to none: a fifth of the time for large kernels.
     c"-disable-x86-domain-reassignment",
+    // Instructions are put in order from the first one on: from both ends, LLVM brings the parts of a warp together again that stand one behind the
+    // other, and has registers for none of them (a product of tiles takes a fifth more time).
+    FORWARDS,
 ];
+
+/// How this LLVM is told to do so; build.rs looks which name it has for that.
+const FORWARDS: &CStr = match CStr::from_bytes_with_nul(concat!(env!("MARGAY_LLVM_FORWARDS"), "\0").as_bytes()) {
+    Ok(option) => option,
+    Err(_) => panic!("an option has no NUL in it"),
+};
 
 pub enum Emit {
     Object,

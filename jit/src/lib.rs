@@ -66,7 +66,7 @@ pub struct Answer {
 /// number after the slash is raised with every change of what is declared or done here.
 #[unsafe(no_mangle)]
 pub extern "C" fn margay_jit_version() -> *const c_char {
-    const VERSION: &str = concat!("LLVM ", env!("MARGAY_LLVM_VERSION"), " / margay-jit 4\0");
+    const VERSION: &str = concat!("LLVM ", env!("MARGAY_LLVM_VERSION"), " / margay-jit 5\0");
     VERSION.as_ptr().cast()
 }
 

@@ -153,7 +153,7 @@ fn the_version_is_llvms_and_ours() {
     // SAFETY: NUL-terminated, and lives as long as the library.
     let version = unsafe { CStr::from_ptr((jit().version)()) }.to_str().unwrap();
     assert!(
-        version.starts_with("LLVM ") && version.ends_with(" / margay-jit 4"),
+        version.starts_with("LLVM ") && version.ends_with(" / margay-jit 5"),
         "{version}"
     );
     assert!((jit().broken)().is_null());

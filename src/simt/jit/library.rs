@@ -23,7 +23,7 @@ const FILE: &str = "libmargay-jit.so";
 const ABSENT: &str = "libmargay-jit.so does not lie beside this library";
 
 /// What the version of a library with the declarations below ends with.
-const REVISION: &str = " / margay-jit 4";
+const REVISION: &str = " / margay-jit 5";
 
 /// LLVM recurses, and an overflow would end the process. Only what is used of it takes memory.
 const STACK: usize = 64 << 20;
