@@ -119,7 +119,7 @@ mod tests {
                     seen: None,
                 };
                 for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
-                    for rows in [Rows::Warp, Rows::Short(16), Rows::Part, Rows::Any] {
+                    for rows in [Rows::Warp, Rows::One, Rows::Short(16), Rows::Part, Rows::Any] {
                         for whom in [For::All, For::Some] {
                             let made = jit::assembly(&input, rows, whom, level);
                             let made = made.unwrap_or_else(|why| panic!("{}, {level:?}, {rows:?}: {why}", entry.name));

@@ -1330,6 +1330,16 @@ def _(w):
     w.expect("r", "u32", [of(t, way) for way in range(32) for t in range(32)])
 
 
+@case("operand/warps_of_a_grid")
+def _(w):
+    def row(g, count):
+        back = count + ~g
+        return [(g >> 5) * 1000 + (g & 31), u(32, ~g * 3), g + 5, u(32, (g & 0xFFFFFFE0) - 1), back * 2]
+
+    for name, count in (("whole", 3 * 96), ("ragged", 3 * 80)):
+        w.expect(name, "u32", [x for g in range(count) for x in row(g, count)])
+
+
 # Files.
 
 

@@ -1,7 +1,7 @@
 //! How a register's value is kept: one number for the warp, one a few parts, or one a lane.
 
 use crate::isa::lanes::Width;
-use crate::isa::{Bitwise, Compute};
+use crate::isa::{Bitwise, Compute, logic};
 use crate::program::facts::Shape;
 use crate::program::{Body, Initial, Inst, Linear, Op, Ordering, Reg, Register, ShuffleMode, Space, Special, Value};
 
@@ -201,8 +201,10 @@ impl Kind {
 /// How the threads of a block lie along its x axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
-    /// `%tid.x` counts up through each warp.
+    /// `%tid.x` counts up through each warp, and rows are whole warps.
     Warp,
+    /// It does so, but the only row ends where it ends.
+    One,
     /// Rows of so many threads are whole parts of it, as long as the CPU's vectors of 32 bits, and each warp is as many whole rows of
     /// one plane.
     Short(u32),
@@ -214,7 +216,7 @@ pub enum Rows {
 
 impl Rows {
     /// How many ways there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// A number for each, less than [`Rows::COUNT`].
     pub fn number(self) -> usize {
@@ -224,13 +226,16 @@ impl Rows {
             Rows::Any => 2,
             // Of 4, 8, or 16 threads: no part is shorter, and no row that shares a warp is longer.
             Rows::Short(length) => 1 + length.clamp(4, 16).ilog2() as usize,
+            Rows::One => 6,
         }
     }
 
     /// For a block of this shape and parts of so many lanes.
     pub fn of([x, y, z]: [u32; 3], part: u32) -> Rows {
-        if y * z == 1 || x.is_multiple_of(32) {
+        if x.is_multiple_of(32) {
             Rows::Warp
+        } else if y * z == 1 {
+            Rows::One
         } else if x.is_multiple_of(part) {
             let many = 32 / x;
             let whole = 32 % x == 0 && (z == 1 || y.is_multiple_of(many));
@@ -278,18 +283,24 @@ pub(super) fn initial_kind(initial: Initial, width: Width, shape: Shape, (rows, 
     let kind = match special {
         // Warps start at multiples of 32 of a row, or parts at multiples of their length.
         Special::Tid(0) => match rows {
-            Rows::Warp => Kind::line(1, Parts::One).aligned(5),
+            Rows::Warp | Rows::One => Kind::line(1, Parts::One).aligned(5),
             Rows::Short(x) => Kind::line(1, begins(1, &|lane| lane % x)).aligned(lanes.trailing_zeros()),
             Rows::Part => Kind::line(1, Parts::Each { run: 1 }).aligned(lanes.trailing_zeros()),
             Rows::Any => Kind::Vector,
         },
         Special::Tid(axis) => match rows {
-            Rows::Warp => Kind::SAME,
+            Rows::Warp | Rows::One => Kind::SAME,
             Rows::Short(x) if axis == 1 => Kind::line(0, begins(0, &|lane| lane / x)),
             Rows::Short(_) => Kind::SAME,
             Rows::Part => Kind::line(0, Parts::Each { run: 1 }),
             Rows::Any => Kind::Vector,
         },
+        Special::Ntid(0) => Kind::SAME.aligned(match rows {
+            Rows::Warp => 5,
+            Rows::Short(x) => x.trailing_zeros(),
+            Rows::Part => lanes.trailing_zeros(),
+            Rows::One | Rows::Any => 0,
+        }),
         Special::Laneid => Kind::line(1, Parts::One).aligned(63),
         Special::Warpid => Kind::SAME,
         // What is the same in a block is the same in its warps.
@@ -368,6 +379,22 @@ fn is_sum(body: &Body, op: Compute, src: &[Reg], (steps, aligns): ([u64; 4], [u3
             let most = facts.and_then(|facts| facts.range).map(|(_, most)| most);
             most.is_some_and(|most| most.checked_shr(multiple).unwrap_or(0) == 0)
         })
+}
+
+/// A line with all bits the other way grows by as much in the other direction, and one of two lines of one step that all lanes choose is one.
+fn turned(op: Compute, src: &[Reg], (steps, aligns): ([u64; 4], [u32; 4])) -> Option<Kind> {
+    let Compute::Logic(op) = op else { return None };
+    let (step, align) = match op {
+        logic::Op::Not { .. } if steps[0] != 0 => (steps[0].wrapping_neg(), 0),
+        logic::Op::Selp { .. } if steps[0] == steps[1] && steps[0] != 0 => (steps[0], aligns[0].min(aligns[1])),
+        _ => return None,
+    };
+    let cut = match src[0].width {
+        Width::B32 => step & u64::from(u32::MAX),
+        Width::B64 => step,
+        Width::Pred | Width::B16 | Width::B128 => return None,
+    };
+    Some(Kind::line(cut, Parts::One).aligned(align))
 }
 
 /// Bits of a lane's number.
@@ -452,6 +479,12 @@ pub(super) fn given(body: &Body, kinds: &[Kind], inst: &Inst, lanes: u32) -> Kin
                 (None, Some(Bitwise::And)) => aligns[0].max(aligns[1]),
                 (Some(Linear::Compare { .. }), _) | (None, Some(Bitwise::ShiftRight { .. }) | None) => 0,
             };
+            if parts == [Parts::One; 4]
+                && dst.len() == 1
+                && let Some(kind) = turned(*op, src, (steps, aligns))
+            {
+                return kind;
+            }
             let linear = match is_sum(body, *op, src, (steps, aligns)) {
                 true => Some(Linear::Add),
                 false => op.linear(),
