@@ -1340,6 +1340,40 @@ def _(w):
         w.expect(name, "u32", [x for g in range(count) for x in row(g, count)])
 
 
+# Matrices.
+
+
+@case("matrix/doubles")
+def _(w):
+    def matrix(rows, columns, seed):
+        return [[(x >> 11) * 2.0**-53 - 0.5 for x in mixed(64, columns, seed + 100 * row)] for row in range(rows)]
+
+    a, b, c = matrix(32, 16, 1), matrix(32, 8, 7), matrix(32, 8, 9)
+    # The second product has infinities, a NaN, and what only one rounding of each step gives.
+    a[16][3], b[16 + 3][2], a[20][15], a[24][0], c[24][1] = math.inf, 0.0, -math.inf, math.nan, math.inf
+    a[31][0], b[16][7], c[31][7] = 1.0 + 2.0**-52, 1.0 - 2.0**-53, -1.0
+
+    def step(x, y, z):
+        if all(map(math.isfinite, (x, y, z))):
+            return float(Fraction(x) * Fraction(y) + Fraction(z))
+        return x * y + z
+
+    def bits(x):
+        return struct.unpack("<Q", struct.pack("<d", x))[0]
+
+    def chain(product, row, column, depth):
+        total = c[16 * product + row][column]
+        for k in range(depth):
+            total = step(a[16 * product + row][k], b[16 * product + k][column], total)
+        return "nan" if math.isnan(total) else f"0x{bits(total):016x}"
+
+    for name, values in (("a", a), ("b", b), ("c", c)):
+        w.given(name, "f64", [bits(x) for row in values for x in row])
+    for name, rows, depth in (("large", 16, 16), ("small", 8, 4)):
+        places = [(p, r, k) for p in range(2) for r in range(rows) for k in range(8)]
+        w.expect(name, "f64", [chain(p, r, k, depth) for p, r, k in places])
+
+
 # Files.
 
 

@@ -150,7 +150,7 @@ impl Emit<'_> {
     }
 
     /// Whether any of these numbers is NaN, in any lane.
-    fn any_nan(&mut self, numbers: &[String]) -> String {
+    pub(super) fn any_nan(&mut self, numbers: &[String]) -> String {
         let (form, lanes) = (self.form(), self.lanes);
         let (floats, longs) = (form.float(64), form.int(64));
         let floated: Vec<String> = numbers.iter().map(|number| self.text.float(form, 64, number)).collect();

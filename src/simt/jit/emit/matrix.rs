@@ -2,11 +2,14 @@
 //! bits): what whole warps load is vectors, a row each, side by side or transposed. Tiles are [`super::tile`]'s. What else a warp does
 //! with matrices the interpreter is asked for.
 
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 use crate::isa::joint::Joint;
+use crate::isa::joint::fragment;
 use crate::isa::joint::matrix::{Multiply, Op as Matrix, Packing, Rows};
 use crate::isa::lanes::Width;
+use crate::isa::{Level, Rounding};
 use crate::program::{JointOp, Op, Reg};
 
 use super::super::Pc;
@@ -23,6 +26,9 @@ impl Emit<'_> {
     pub(super) fn matrix(&mut self, joint: &JointOp, op: &Op, pc: Pc) -> bool {
         let rows = match joint.what {
             Joint::Matrix(Matrix::LoadRows(rows)) => rows,
+            Joint::Matrix(Matrix::Multiply(multiply)) if multiply.container == 64 => {
+                return self.product_of_doubles((joint, multiply), op, pc);
+            }
             Joint::Matrix(Matrix::Multiply(multiply)) => return self.product(joint, multiply),
             Joint::Matrix(Matrix::LoadTile(tile)) => return self.load_tile(tile, joint, op, pc),
             Joint::Matrix(Matrix::StoreTile(tile)) => return self.store_tile(tile, joint, op, pc),
@@ -107,6 +113,89 @@ impl Emit<'_> {
                 self.write_lanes(reg, &values);
             }
         }
+        true
+    }
+
+    /// A product of `f64`: each element a chain of `fma`, k ascending ([`crate::isa::mma`]). If any element is NaN, all are the interpreter's.
+    fn product_of_doubles(&mut self, (joint, multiply): (&JointOp, Multiply), op: &Op, pc: Pc) -> bool {
+        let (m, _, k) = multiply.shape.sizes();
+        let (of_a, of_b) = (multiply.a_registers(), multiply.b_registers());
+        let is_whole = joint.src.len() == multiply.elements() && joint.dst.len() == multiply.registers(multiply.d);
+        let rounds = multiply.rounding == Rounding::Rn && self.level != Level::Baseline;
+        if !is_whole || !rounds || self.mask.is_some() || multiply.sparse || multiply.scaling.is_some() {
+            return false;
+        }
+        let mut sources: Vec<Vec<String>> = joint.src.iter().map(|&reg| self.lanes_of(reg, false)).collect();
+        let sums = sources.split_off(of_a + of_b);
+        let whole: Vec<String> = sources
+            .into_iter()
+            .map(|parts| self.concatenated(parts, self.lanes as usize, 64).0)
+            .collect();
+        let (a, b) = whole.split_at(of_a);
+        // Which register has a row of A, or a column of B, and a place along k, and in which lane.
+        let holder = |rows: usize, registers: usize, line: usize, place: usize| {
+            (0..registers).find_map(|register| {
+                let (first, word) = fragment::multiplicand(rows, k, register);
+                let (group, member) = (line.checked_sub(first)?, place.checked_sub(word)?);
+                (group < 8 && member < fragment::GROUP).then_some((register, fragment::GROUP * group + member))
+            })
+        };
+        let form = self.form();
+        let (floats, lanes) = (form.float(64), self.lanes as usize);
+        let mut known: HashMap<(bool, usize, Vec<usize>), String> = HashMap::new();
+        let mut products = Vec::new();
+        for (element, sums) in sums.iter().enumerate() {
+            let first = fragment::accumulator(m, element);
+            let mut parts = Vec::new();
+            for (part, sum) in sums.iter().enumerate() {
+                let mut sum = self.text.float(form, 64, sum);
+                for place in 0..k {
+                    let mut factor = |is_b: bool, registers: &[String], rows: usize| {
+                        let each = (part * lanes..(part + 1) * lanes).map(|lane| {
+                            let (group, member) = (lane / fragment::GROUP, lane % fragment::GROUP);
+                            let line = if is_b {
+                                first.column + 2 * member
+                            } else {
+                                first.row + group
+                            };
+                            holder(rows, registers.len(), line, place)
+                        });
+                        let each: Vec<(usize, usize)> = each.collect::<Option<_>>()?;
+                        let register = each.first()?.0;
+                        let from: Vec<usize> = each.iter().map(|&(_, lane)| lane).collect();
+                        // A register has whole groups of rows, and as many places as a group has lanes.
+                        debug_assert!(each.iter().all(|&(other, _)| other == register));
+                        let key = (is_b, register, from);
+                        if let Some(known) = known.get(&key) {
+                            return Some(known.clone());
+                        }
+                        let words = self.chosen((&registers[register], LANES as usize, 64), &key.2);
+                        let factor = self.text.float(form, 64, &words);
+                        known.insert(key, factor.clone());
+                        Some(factor)
+                    };
+                    let factors = [factor(false, a, m), factor(true, b, 8)];
+                    let [Some(row), Some(column)] = factors else {
+                        unreachable!("registers have all of A and B")
+                    };
+                    sum = self.text.value(format!(
+                        "call {floats} @llvm.fma.v{lanes}f64({floats} {row}, {floats} {column}, {floats} {sum})"
+                    ));
+                }
+                parts.push(self.text.bits(form, 64, &sum));
+            }
+            products.push(parts);
+        }
+        let all: Vec<String> = products.iter().flatten().cloned().collect();
+        let bad = self.any_nan(&all);
+        let done = self.slowly((&bad, None), op, pc);
+        for (&reg, parts) in joint.dst.iter().zip(&products) {
+            if let Some(reg) = reg {
+                self.write_lanes(reg, parts);
+            }
+        }
+        self.jump(&done);
+        self.text.label(&done);
         true
     }
 

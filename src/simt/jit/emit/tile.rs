@@ -304,7 +304,7 @@ impl Emit<'_> {
     }
 
     /// These elements of a vector.
-    fn chosen(&mut self, (all, count, bits): (&str, usize, u32), elements: &[usize]) -> String {
+    pub(super) fn chosen(&mut self, (all, count, bits): (&str, usize, u32), elements: &[usize]) -> String {
         let order: Vec<String> = elements.iter().map(|at| format!("i32 {at}")).collect();
         self.text.value(format!(
             "shufflevector <{count} x i{bits}> {all}, <{count} x i{bits}> poison, <{} x i32> <{}>",
