@@ -8,6 +8,9 @@ use crate::program::{Body, Initial, Inst, Linear, Op, Ordering, Reg, Register, S
 /// Parts of a warp at most, with the CPU's shortest vectors.
 pub const MOST_PARTS: usize = 8;
 
+/// Lanes of a part at least.
+const SHORTEST: u32 = 32 / MOST_PARTS as u32;
+
 /// How far the parts of a warp begin from the first one.
 pub type Begins = [i32; MOST_PARTS];
 
@@ -165,7 +168,11 @@ impl Kind {
             ) if a == b => Kind::Line {
                 step: a,
                 parts: p.meet(q),
-                align: n.min(m),
+                // Of one line the first number is known; those of its parts are no farther from it than the lanes before them.
+                align: match p == q || a == 0 {
+                    true => n.min(m),
+                    false => n.min(m).min(a.trailing_zeros() as u8 + SHORTEST.trailing_zeros() as u8),
+                },
             },
             (Kind::Window, _) | (_, Kind::Window) => Kind::Window,
             (Kind::Line { .. } | Kind::Vector, Kind::Line { .. } | Kind::Vector) => Kind::Vector,
@@ -607,6 +614,30 @@ mod tests {
         assert_eq!(tid(8, 8, 0), (1, 1));
         assert_eq!(tid(8, 4, 1), (0, 2));
         assert_eq!(tid(4, 4, 1), (0, 1));
+    }
+
+    /// The first number of a line tells no more of its parts than how far they are from it.
+    #[test]
+    fn parts_are_multiples_of_what_lanes_count() {
+        let one = Kind::line(1, Parts::One).aligned(5);
+        let each = Kind::line(1, Parts::Each { run: 1 }).aligned(5);
+        let align = |kind: Kind| match kind {
+            Kind::Line { align, .. } => align,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(align(one.meet(one)), 5);
+        assert_eq!(align(one.meet(each)), 2);
+        assert_eq!(
+            align(
+                Kind::SAME
+                    .aligned(5)
+                    .meet(Kind::line(0, Parts::Each { run: 1 }).aligned(7))
+            ),
+            5
+        );
+        let mut limited = one;
+        assert!(limited.limit(Kind::SAME.aligned(3)) && !limited.limit(each));
+        assert_eq!(align(limited), 3);
     }
 
     /// What nobody knows the distances of goes on as far as all that it is made of.
