@@ -79,12 +79,7 @@ impl Emit<'_> {
         let Some(located) = self.locate_atomic(address, u64::from(bits) / 8) else {
             return false;
         };
-        let (slow, fast, done) = (self.text.name("slow"), self.text.name("fast"), self.text.name("done"));
-        self.rarely(&located.bad, &slow, &fast);
-        self.text.label(&slow);
-        self.step(op, pc, located.site);
-        self.jump(&done);
-        self.text.label(&fast);
+        let done = self.slowly((&located.bad, located.site), op, pc);
         let operands: Vec<Reg> = [Some(*b), *c].into_iter().flatten().collect();
         // What is the same for all lanes need not be read again for each.
         let same = operands.iter().map(|&reg| self.same_for_all(reg)).collect();
@@ -313,8 +308,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Numbers that lanes read one by one: an Intel Xeon has them from a vector of 64 bytes in twice the time that one of 32 takes. Volatile, for else
-    /// LLVM makes one of two again.
+    /// Numbers that lanes read one by one: an Intel Xeon takes half as much time again where they were stored as vectors of 64 bytes, and not of 32.
+    /// Volatile, for else LLVM makes one of two again.
     fn store_for_lanes(&mut self, start: usize, bits: u32, values: &[String]) {
         const BYTES: u32 = 32;
         let ty = self.form().int(bits);

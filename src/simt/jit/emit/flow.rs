@@ -54,7 +54,8 @@ impl Emit<'_> {
 
     /// Code from here on goes by parts of the warp if the CPU has too few registers for all of them.
     fn in_parts(&mut self, start: usize) {
-        // Some are taken by what is on its way. What jumps between parts do where there are many registers has not been measured.
+        // Some are taken by what is on its way. Where there are many registers, jumps between parts made one product of tiles a fifth quicker, and
+        // another one a seventh slower.
         let (registers, apart) = match self.level {
             Level::Avx512 => (26, false),
             Level::Avx2 | Level::Baseline => (12, true),

@@ -109,7 +109,7 @@ impl Emit<'_> {
             return;
         }
         let parts = self.lanes_of(a, false);
-        let whole = self.joined_parts(parts);
+        let whole = self.concatenated(parts, self.lanes as usize, 32).0;
         let from: Vec<u32> = (0..LANES)
             .zip(&found)
             .map(|(lane, found)| found.map_or(lane, u32::from))
@@ -126,28 +126,6 @@ impl Emit<'_> {
             })
             .collect();
         self.write_lanes(dst, &values);
-    }
-
-    /// The parts of a register one after the other, as one value.
-    fn joined_parts(&mut self, mut parts: Vec<String>) -> String {
-        let mut lanes = self.lanes;
-        while parts.len() > 1 {
-            let order: Vec<String> = (0..2 * lanes).map(|lane| format!("i32 {lane}")).collect();
-            let order = order.join(", ");
-            parts = parts
-                .chunks(2)
-                .map(|pair| {
-                    self.text.value(format!(
-                        "shufflevector <{lanes} x i32> {}, <{lanes} x i32> {}, <{} x i32> <{order}>",
-                        pair[0],
-                        pair[1],
-                        2 * lanes
-                    ))
-                })
-                .collect();
-            lanes *= 2;
-        }
-        parts.swap_remove(0)
     }
 
     /// Where `b` or `c` is found out as the code runs: the CPU takes a lane's number from a vector.
